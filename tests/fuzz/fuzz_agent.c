@@ -118,7 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!s || src_agent_join(s, &agt))
 		abort();
 	for (i = 0; i < 3; i++)
-		take(s->ctx, i > 0);
+		agent_take(s->ctx, i > 0);
 	end_session(s, how);
 	src_loss(s, &loss);
 	src_agent_counts(s);

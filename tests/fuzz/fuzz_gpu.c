@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	g = s->ctx;
 	client_at(g, 0)->convert.since_ns = now - 1000000;
 	for (i = 0; i < 4; i++)
-		take(g, i == 3);
+		source_gpu_take(g, i == 3);
 	src_gpu_launches(s, 5);
 	src_gpu_stop(s, 0);
 	if (!src_gpu_account(s, &agt, &account))

@@ -104,10 +104,10 @@ int main(void)
 
 		plan.known = known_open(&lib, elf);
 		kept.code_hash = hash_code(plan.known, kept.parts, 1);
-		CHECK(fits(plan.known, starts[i], &kept));
-		CHECK(!fits(plan.known, starts[i] + 1, &kept));
+		CHECK(known_fits(plan.known, starts[i], &kept));
+		CHECK(!known_fits(plan.known, starts[i] + 1, &kept));
 		kept.points[0].va += 8;
-		CHECK(!fits(plan.known, starts[i], &kept));
+		CHECK(!known_fits(plan.known, starts[i], &kept));
 		cache_put(&plan.known->cache, KIND_CUT, 5, &kept, 7);
 		CHECK(!known_cut(plan.known, 5, &again) && plan.known->wrong);
 		close_known(plan.known);

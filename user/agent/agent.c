@@ -228,7 +228,7 @@ static int find_agent(struct agt *a, bool *there, struct err *e)
 	return 0;
 }
 
-static int enter(void *ctx, struct err *e);
+static int agent_agent_enter(void *ctx, struct err *e);
 
 static int make_image(struct agt *a, const struct runtime *r, struct err *e)
 {
@@ -292,7 +292,7 @@ static int arm(struct agt *a, const struct runtime *r, struct err *e)
 					     .launched = a->o.launched,
 					     .patient = a->o.patient,
 					     .cancel_fd = a->cancel_fd,
-					     .on_started = a->o.launched ? enter : NULL,
+					     .on_started = a->o.launched ? agent_agent_enter : NULL,
 					     .ctx = a};
 	if (agt_symbol(MXBPF_AGENT_START, &a->inject.start_va, e))
 		return e->code;
@@ -445,7 +445,7 @@ static int refuse_waited(const struct agt *a, struct err *e)
 }
 
 /* Attaches to the agent, which has been loaded. */
-static int attach(struct agt *a, struct err *e)
+static int agent_attach(struct agt *a, struct err *e)
 {
 	const bool opened = a->shared.fd >= 0;
 
@@ -483,7 +483,7 @@ static int bring_in(struct agt *a, const struct runtime *r, struct err *e)
 		return e->code;
 	if (!there && agt_will_start(a))
 		return agt_await_birth(a, e);
-	if ((!there && inject(a, r, e)) || attach(a, e))
+	if ((!there && inject(a, r, e)) || agent_attach(a, e))
 		return e->code;
 	agt_go_in(a);
 	return 0;
@@ -492,11 +492,11 @@ static int bring_in(struct agt *a, const struct runtime *r, struct err *e)
 /* ---- loading when the process calls an operator */
 
 /* Attaches while a launched process is stopped at its first call, so that the agent sees that call. */
-static int enter(void *ctx, struct err *e)
+static int agent_agent_enter(void *ctx, struct err *e)
 {
 	struct agt *a = ctx;
 
-	if (attach(a, e))
+	if (agent_attach(a, e))
 		return e->code;
 	agt_go_in(a);
 	return 0;
@@ -508,7 +508,7 @@ static int await_operator(struct agt *a, struct err *e)
 	int err = agt_inject_run(a->injection, e);
 
 	if (!err && !a->o.launched)
-		err = enter(a, e);
+		err = agent_agent_enter(a, e);
 	set_injection(a, NULL);
 	return err;
 }
@@ -608,7 +608,7 @@ static int open_other(struct agt *a, struct err *e)
 		return agt_await_birth(a, e);
 	if (!there)
 		return await(a, &a->runtime, e);
-	if (attach(a, e))
+	if (agent_attach(a, e))
 		return e->code;
 	agt_go_in(a);
 	a->o.on_entry(a->o.ctx, NULL);

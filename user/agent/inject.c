@@ -75,7 +75,7 @@ static int refuse_thread(const struct inject *x, pid_t tid, struct err *e)
 	return err;
 }
 
-static int refuse(struct inject *x, struct err *e)
+static int inject_refuse(struct inject *x, struct err *e)
 {
 	struct mapped_file agent = {.name = ""};
 	struct tgt_stop stop;
@@ -107,7 +107,7 @@ static int refuse(struct inject *x, struct err *e)
 	return agt_libc_find(x->t, &x->libc, e);
 }
 
-static int look(struct inject *x, struct err *e)
+static int inject_look(struct inject *x, struct err *e)
 {
 	char path[64];
 	int err = tgt_open(x->o->pid, &x->t, e);
@@ -120,7 +120,7 @@ static int look(struct inject *x, struct err *e)
 	if (x->mapsfd < 0)
 		return err_set(e, ERR_PRIVILEGE, -errno, "cannot read the mappings of process %d: %s", x->pid,
 			       strerror(errno));
-	return refuse(x, e);
+	return inject_refuse(x, e);
 }
 
 /* ---- in the tracer's thread */
@@ -318,7 +318,8 @@ static int write_image(struct inject *x, int remote_fd, const char *from, size_t
 }
 
 /* *base receives the address of the object in the process. */
-static int load(struct inject *x, const char *name, const void *image, size_t bytes, uint64_t *base, struct err *e)
+static int inject_load(struct inject *x, const char *name, const void *image, size_t bytes, uint64_t *base,
+		       struct err *e)
 {
 	struct mapped_file agent = {.name = ""};
 	struct remote *r = &x->remote;
@@ -366,7 +367,7 @@ static int load_beside(struct inject *x)
 	err = mapped_find(x->mapsfd, &there);
 	x->free_fd = -1;
 	if (!err && !there.base)
-		err = load(x, b->name, b->image, b->image_bytes, &there.base, &e);
+		err = inject_load(x, b->name, b->image, b->image_bytes, &there.base, &e);
 	for (i = 0; !err && i < b->nargs; i++)
 		err = remote_call(&x->remote, there.base + b->call_va, (uint64_t[]){b->args[i], 0, 0, 0}, -1, NULL, &e);
 	return err;
@@ -422,7 +423,7 @@ static int work_stopped(struct inject *x, struct err *e)
 	inject_tell(x, AGT_STEP_FRAMED);
 	r->deadline_ns = clock_ns(CLOCK_MONOTONIC) + CALL_MS * MS;
 	if (!x->present) {
-		err = load(x, x->name, x->o->image, x->o->image_bytes, &x->out->base, e);
+		err = inject_load(x, x->name, x->o->image, x->o->image_bytes, &x->out->base, e);
 		if (err)
 			return err;
 	}
@@ -592,7 +593,7 @@ int agt_inject_arm(const struct agt_inject_opts *o, struct agt_injected *out, st
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	*new = (struct inject){.o = o, .out = out, .name = o->name ? o->name : AGT_NAME, .mapsfd = -1, .link = -1};
 	*out = (struct agt_injected){.route = "ptrace, at the entry of an operator"};
-	err = look(new, e);
+	err = inject_look(new, e);
 	err = err ? err : stop_load(new, e);
 	return err || !o->launched ? err : stop_arm_any(new, e);
 }

@@ -214,7 +214,7 @@ static bool get(const struct ask *a, uint64_t addr, void *to, size_t n)
 	return pread(a->mem, to, n, (off_t)addr) == (ssize_t)n;
 }
 
-static bool put(const struct ask *a, uint64_t addr, const void *from, size_t n)
+static bool script_put(const struct ask *a, uint64_t addr, const void *from, size_t n)
 {
 	return pwrite(a->mem, from, n, (off_t)addr) == (ssize_t)n;
 }
@@ -245,7 +245,7 @@ static bool put_breaker(const struct ask *a)
 	if (!get(a, a->x.breaker, &bits, sizeof(bits)))
 		return false;
 	bits |= PY_EXEC_STOP_BIT;
-	return put(a, a->x.breaker, &bits, sizeof(bits));
+	return script_put(a, a->x.breaker, &bits, sizeof(bits));
 }
 
 static int put_request(const struct ask *a)
@@ -258,8 +258,9 @@ static int put_request(const struct ask *a)
 	if (pending)
 		return -EBUSY;
 	pending = 1;
-	return put(a, box_at(&a->x), &empty, sizeof(empty)) && put(a, a->x.path, a->path, strlen(a->path) + 1) &&
-			       put(a, a->x.pending, &pending, sizeof(pending)) && put_breaker(a)
+	return script_put(a, box_at(&a->x), &empty, sizeof(empty)) &&
+			       script_put(a, a->x.path, a->path, strlen(a->path) + 1) &&
+			       script_put(a, a->x.pending, &pending, sizeof(pending)) && put_breaker(a)
 		       ? 0
 		       : -ESRCH;
 }
@@ -274,8 +275,8 @@ static void withdraw(struct ask *a)
 
 	a->withdrawn = true;
 	if (!ftruncate(a->file, 0) && is_pending(a) > 0) {
-		put(a, a->x.path, &none, 1);
-		put(a, a->x.pending, &none, sizeof(none));
+		script_put(a, a->x.path, &none, 1);
+		script_put(a, a->x.pending, &none, sizeof(none));
 	}
 }
 
@@ -287,7 +288,7 @@ static void pause_for(const struct ask *a, long ns, bool *alone)
 	*alone |= ppoll(&other, !*alone, &(struct timespec){.tv_nsec = ns}, NULL) > 0;
 }
 
-static int tell(struct answer *r, int code, const char *why)
+static int script_tell(struct answer *r, int code, const char *why)
 {
 	snprintf(r->why, sizeof(r->why), "%s", why);
 	return r->code = code;
@@ -319,7 +320,7 @@ static int wait_script(struct ask *a, struct answer *r)
 
 		now = clock_ns(CLOCK_MONOTONIC);
 		if (pending < 0 || !get(a, box_at(&a->x), &box, sizeof(box)))
-			return tell(r, -ESRCH, "the process has ended");
+			return script_tell(r, -ESRCH, "the process has ended");
 		r->held_ns = now - taken_ns;
 		if (box.state)
 			return read_box(&box, r);
@@ -329,9 +330,9 @@ static int wait_script(struct ask *a, struct answer *r)
 		limit_ns = pending ? begun_ns + AGT_SCRIPT_MS * MS
 				   : taken_ns + (opened ? EXECUTED_MS : AGT_SCRIPT_MS) * MS;
 		if (opened && now > limit_ns)
-			return tell(r, -EINPROGRESS, "the script has begun and not ended");
+			return script_tell(r, -EINPROGRESS, "the script has begun and not ended");
 		if (!opened && a->withdrawn)
-			return tell(r, -ETIME, why);
+			return script_tell(r, -ETIME, why);
 		if (!opened && ((alone && pending) || now > limit_ns)) {
 			why = pending ? why : "the interpreter did not open the script; an audit hook may forbid it";
 			withdraw(a);
@@ -358,19 +359,20 @@ static void answer(struct ask *a)
 		full |= r.code == -ENOSPC || r.code == -EDQUOT;
 	}
 	if (r.code) {
-		tell(&r, r.code,
-		     full ? "cannot create the script's file in its /tmp, /var/tmp or /dev/shm: no space is left"
-			  : "cannot create the script's file in its /tmp, /var/tmp or /dev/shm");
+		script_tell(&r, r.code,
+			    full ? "cannot create the script's file in its /tmp, /var/tmp or /dev/shm: no space is left"
+				 : "cannot create the script's file in its /tmp, /var/tmp or /dev/shm");
 		send(a->other, &r, sizeof(r), MSG_NOSIGNAL);
 		return;
 	}
 	r.code = put_request(a);
 	if (r.code)
-		tell(&r, r.code, r.code == -EBUSY ? "another tool's request is pending" : "cannot write to its memory");
+		script_tell(&r, r.code,
+			    r.code == -EBUSY ? "another tool's request is pending" : "cannot write to its memory");
 	else
 		wait_script(a, &r);
 	if (!ftruncate(a->file, 0) && r.code != -EINPROGRESS)
-		put(a, box_at(&a->x), &(const struct box){.state = 0}, sizeof(struct box));
+		script_put(a, box_at(&a->x), &(const struct box){.state = 0}, sizeof(struct box));
 	send(a->other, &r, sizeof(r), MSG_NOSIGNAL);
 	nanosleep(&(struct timespec){.tv_nsec = KEPT_MS * MS}, NULL);
 	unlinkat(a->dir, a->name, 0);
@@ -473,18 +475,18 @@ static int ask_helper(struct ask *a, struct answer *r, pid_t *helper)
 	int ends[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
-		return tell(r, -errno, "cannot create a socket");
+		return script_tell(r, -errno, "cannot create a socket");
 	*helper = start_helper(a, ends[1]);
 	close(ends[1]);
 	if (*helper < 0) {
 		*helper = 0;
-		tell(r, -EAGAIN, "cannot start a helper process");
+		script_tell(r, -EAGAIN, "cannot start a helper process");
 	} else {
 		do {
 			n = recv(ends[0], r, sizeof(*r), 0);
 		} while (n < 0 && errno == EINTR);
 		if (n != (ssize_t)sizeof(*r))
-			tell(r, -EINPROGRESS, "the helper process was killed");
+			script_tell(r, -EINPROGRESS, "the helper process was killed");
 	}
 	close(ends[0]);
 	return r->code;

@@ -52,7 +52,7 @@ struct machine {
 	const struct seccomp_data *data;
 };
 
-static uint32_t load(const struct machine *m, const struct sock_filter *i)
+static uint32_t seccomp_load(const struct machine *m, const struct sock_filter *i)
 {
 	uint32_t word = 0;
 
@@ -117,7 +117,7 @@ static uint32_t jump(const struct machine *m, const struct sock_filter *i)
 	}
 }
 
-static uint32_t run(const struct sock_filter *code, unsigned n, const struct seccomp_data *data)
+static uint32_t seccomp_run(const struct sock_filter *code, unsigned n, const struct seccomp_data *data)
 {
 	struct machine m = {.data = data};
 	const struct sock_filter *i;
@@ -127,10 +127,10 @@ static uint32_t run(const struct sock_filter *code, unsigned n, const struct sec
 		i = &code[pc];
 		switch (BPF_CLASS(i->code)) {
 		case BPF_LD:
-			m.a = load(&m, i);
+			m.a = seccomp_load(&m, i);
 			break;
 		case BPF_LDX:
-			m.x = load(&m, i);
+			m.x = seccomp_load(&m, i);
 			break;
 		case BPF_ST:
 			m.mem[i->k % BPF_MEMWORDS] = m.a;
@@ -200,7 +200,7 @@ void agt_filters_close(struct agt_filters *f)
 }
 
 /* Copies a filter of a thread. Returns the number of its instructions; 0: there is no such filter; or -errno. */
-static int copy(const struct agt_filters *f, pid_t tid, unsigned which)
+static int seccomp_copy(const struct agt_filters *f, pid_t tid, unsigned which)
 {
 	char none;
 	int fd, err;
@@ -223,10 +223,10 @@ int agt_seccomp_refuses(const struct agt_filters *f, pid_t tid, const char **cal
 	int n;
 
 	*call = NULL;
-	for (i = 0; (n = copy(f, tid, i)) > 0 && i < MXBPF_FILTERS_MAX; i++)
+	for (i = 0; (n = seccomp_copy(f, tid, i)) > 0 && i < MXBPF_FILTERS_MAX; i++)
 		for (k = 0; k < NNEEDS; k++)
-			refused[k] |= !permits(
-				run((const struct sock_filter *)f->skel->bss->insns, (unsigned)n, &needs[k].call));
+			refused[k] |= !permits(seccomp_run((const struct sock_filter *)f->skel->bss->insns, (unsigned)n,
+							   &needs[k].call));
 	for (k = 0; k < NNEEDS && !*call; k++) {
 		for (other = 0; other < NNEEDS; other++)
 			if (needs[other].either == needs[k].either && !refused[other])

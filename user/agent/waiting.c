@@ -68,7 +68,7 @@ static bool is_fit(pid_t pid, const struct now_thread *t, const struct agt_libc 
 	return no_lock;
 }
 
-static int look(struct now *n, const struct regs *regs)
+static int waiting_look(struct now *n, const struct regs *regs)
 {
 	unsigned tries = TRIES;
 	struct buf buf = {0};
@@ -105,7 +105,7 @@ int agt_find_waiting(struct tgt *t, const struct plan *p, struct agt_wait *w, st
 	err = agt_libc_find(t, &libc, e);
 	err = err ? err : regs_open(tgt_pid(t), &regs, e);
 	err = err ? err : now_begin(t, p, &n, e);
-	if (!err && look(n, regs))
+	if (!err && waiting_look(n, regs))
 		err = err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	err = err ? err : now_finish(n, e);
 	for (i = 0; !err && !w->tid && (th = now_thread_at(n, i)); i++)

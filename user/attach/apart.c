@@ -18,7 +18,7 @@
  * Starts a process that shares the memory. top: the end of its stack, which grows downward. Returns its id, or -1. It
  * sends no signal when it ends, so that nothing else waits for it by accident.
  */
-static pid_t start(int (*fn)(void *arg), char *top, int flags, void *arg)
+static pid_t apart_start(int (*fn)(void *arg), char *top, int flags, void *arg)
 {
 	sigset_t all, before;
 	pid_t pid;
@@ -45,7 +45,7 @@ struct call {
  * Runs the call in a session of its own, outside of mxbpf's process group, which a shell or a terminal may kill or stop
  * as a whole.
  */
-static int run(void *arg)
+static int attach_apart_run(void *arg)
 {
 	const struct call *c = arg;
 
@@ -58,7 +58,8 @@ void apart_run(void (*fn)(void *ctx), void *ctx)
 {
 	struct call c = {fn, ctx};
 	char *stack = malloc(STACK_BYTES);
-	const pid_t pid = stack ? start(run, stack + STACK_BYTES, CLONE_FILES | CLONE_VFORK, &c) : -1;
+	const pid_t pid =
+		stack ? apart_start(attach_apart_run, stack + STACK_BYTES, CLONE_FILES | CLONE_VFORK, &c) : -1;
 
 	if (pid < 0)
 		fn(ctx);
@@ -87,7 +88,7 @@ struct last {
  * but shares the variables of the thread that waits for it, including errno. So it makes only system calls that do not
  * fail.
  */
-static int hold(void *arg)
+static int apart_hold(void *arg)
 {
 	const struct last *l = arg;
 	const struct closing *c = l->all;
@@ -128,7 +129,7 @@ static void close_by(struct closing *c, struct last *lasts, char *stacks)
 
 	for (i = 0; i < c->n; i++) {
 		lasts[i] = (struct last){.all = c, .first = i};
-		lasts[i].pid = start(hold, stacks + (i + 1) * STACK_BYTES, 0, &lasts[i]);
+		lasts[i].pid = apart_start(apart_hold, stacks + (i + 1) * STACK_BYTES, 0, &lasts[i]);
 		started += lasts[i].pid > 0;
 	}
 	await_ready(c, started);

@@ -339,7 +339,7 @@ enum take {
 	TAKE_ALL,
 };
 
-static bool stays(const struct att_link *l, enum take what)
+static bool attach_stays(const struct att_link *l, enum take what)
 {
 	return what != TAKE_ALL && (l->late || (l->iteration_ends && what != TAKE_PLANNED));
 }
@@ -352,7 +352,7 @@ static struct buf take_links(struct att *a, pid_t tgid, bool all, enum take what
 	struct buf fds = {0};
 
 	for (i = 0; i < n; i++)
-		if ((!all && links[i].tgid != tgid) || stays(&links[i], what) ||
+		if ((!all && links[i].tgid != tgid) || attach_stays(&links[i], what) ||
 		    buf_put(&fds, &links[i].fd, sizeof(links[i].fd)))
 			links[kept++] = links[i];
 	a->links.len = kept * sizeof(*links);

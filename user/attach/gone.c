@@ -49,7 +49,7 @@ static bool has_gone(const struct going *g, const char *key, const char *value)
 }
 
 /* Reads the map in batches. A walk from key to key would start over at each key that BPF removes meanwhile. */
-static void sweep(const struct bpf_map *map, const struct going *g)
+static void gone_sweep(const struct bpf_map *map, const struct going *g)
 {
 	const size_t key_bytes = bpf_map__key_size(map), value_bytes = bpf_map__value_size(map);
 	char *keys = malloc(GONE_BATCH * (key_bytes + value_bytes));
@@ -81,11 +81,11 @@ void att_forget(struct att *a, pid_t tgid)
 	for (i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
 		memcpy(&map, (const char *)a->skel + maps[i].map_at, sizeof(map));
 		if (tgid || maps[i].by_window)
-			sweep(map, &(struct going){i, (uint32_t)tgid, window});
+			gone_sweep(map, &(struct going){i, (uint32_t)tgid, window});
 	}
 }
 
 void att_slice_forget(struct att *a)
 {
-	sweep(a->skel->maps.open_keys, NULL);
+	gone_sweep(a->skel->maps.open_keys, NULL);
 }

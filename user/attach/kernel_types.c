@@ -140,12 +140,12 @@ static bool is_wanted(const struct copier *c, const char *name)
 
 /* ---- copying */
 
-static const char *name_of(const struct copier *c, const struct btf_type *t)
+static const char *kernel_types_name_of(const struct copier *c, const struct btf_type *t)
 {
 	return c->strings + t->name_off;
 }
 
-static int copy(struct copier *c, uint32_t id, unsigned depth);
+static int kernel_types_copy(struct copier *c, uint32_t id, unsigned depth);
 
 /* Copies a struct or union. Its members' types come first, because its members must follow it at once. */
 static int copy_struct(struct copier *c, const struct btf_type *t, unsigned depth)
@@ -156,14 +156,14 @@ static int copy_struct(struct copier *c, const struct btf_type *t, unsigned dept
 	int id, err;
 
 	for (i = 0; i < n; i++) {
-		id = copy(c, m[i].type, depth);
+		id = kernel_types_copy(c, m[i].type, depth);
 		if (id < 0 || m[i].name_off >= c->strings_len)
 			return id < 0 ? id : -EINVAL;
 	}
-	id = btf_is_struct(t) ? btf__add_struct(c->to, name_of(c, t), t->size)
-			      : btf__add_union(c->to, name_of(c, t), t->size);
+	id = btf_is_struct(t) ? btf__add_struct(c->to, kernel_types_name_of(c, t), t->size)
+			      : btf__add_union(c->to, kernel_types_name_of(c, t), t->size);
 	for (i = 0; id > 0 && i < n; i++) {
-		err = btf__add_field(c->to, c->strings + m[i].name_off, copy(c, m[i].type, depth),
+		err = btf__add_field(c->to, c->strings + m[i].name_off, kernel_types_copy(c, m[i].type, depth),
 				     btf_member_bit_offset(t, i), btf_member_bitfield_size(t, i));
 		if (err)
 			return err;
@@ -176,8 +176,8 @@ static int copy_enum(struct copier *c, const struct btf_type *t)
 	const bool wide = btf_kind(t) == BTF_KIND_ENUM64;
 	const unsigned n = btf_vlen(t);
 	unsigned i;
-	int id = wide ? btf__add_enum64(c->to, name_of(c, t), t->size, btf_kflag(t))
-		      : btf__add_enum(c->to, name_of(c, t), t->size);
+	int id = wide ? btf__add_enum64(c->to, kernel_types_name_of(c, t), t->size, btf_kflag(t))
+		      : btf__add_enum(c->to, kernel_types_name_of(c, t), t->size);
 	int err = id < 0 ? id : 0;
 
 	for (i = 0; !err && i < n; i++) {
@@ -195,7 +195,7 @@ static int copy_enum(struct copier *c, const struct btf_type *t)
 static int copy_array(struct copier *c, const struct btf_type *t, unsigned depth)
 {
 	const struct btf_array *a = btf_array(t);
-	const int index = copy(c, a->index_type, depth), elem = copy(c, a->type, depth);
+	const int index = kernel_types_copy(c, a->index_type, depth), elem = kernel_types_copy(c, a->type, depth);
 
 	return index < 0 || elem < 0 ? -EINVAL : btf__add_array(c->to, index, elem, a->nelems);
 }
@@ -206,9 +206,9 @@ static int copy_type(struct copier *c, const struct btf_type *t, unsigned depth)
 
 	switch (btf_kind(t)) {
 	case BTF_KIND_INT:
-		return btf__add_int(c->to, name_of(c, t), t->size, btf_int_encoding(t));
+		return btf__add_int(c->to, kernel_types_name_of(c, t), t->size, btf_int_encoding(t));
 	case BTF_KIND_FLOAT:
-		return btf__add_float(c->to, name_of(c, t), t->size);
+		return btf__add_float(c->to, kernel_types_name_of(c, t), t->size);
 	case BTF_KIND_PTR: /* no program asks what a pointer points to */
 		return btf__add_ptr(c->to, 0);
 	case BTF_KIND_ARRAY:
@@ -220,20 +220,20 @@ static int copy_type(struct copier *c, const struct btf_type *t, unsigned depth)
 	case BTF_KIND_ENUM64:
 		return copy_enum(c, t);
 	case BTF_KIND_TYPEDEF:
-		id = copy(c, t->type, depth);
-		return id < 0 ? id : btf__add_typedef(c->to, name_of(c, t), id);
+		id = kernel_types_copy(c, t->type, depth);
+		return id < 0 ? id : btf__add_typedef(c->to, kernel_types_name_of(c, t), id);
 	case BTF_KIND_VOLATILE:
 	case BTF_KIND_CONST:
 	case BTF_KIND_RESTRICT:
 	case BTF_KIND_TYPE_TAG:
-		return copy(c, t->type, depth);
+		return kernel_types_copy(c, t->type, depth);
 	default:
 		return 0; /* void: a function */
 	}
 }
 
 /* Returns the id of the copy, 0 for void, or -errno. */
-static int copy(struct copier *c, uint32_t id, unsigned depth)
+static int kernel_types_copy(struct copier *c, uint32_t id, unsigned depth)
 {
 	int to;
 
@@ -267,8 +267,8 @@ static int copy_wanted(struct copier *c)
 		return -errno;
 	learn_names(c);
 	for (i = 1; i < c->n && err >= 0; i++)
-		if (has_name(c->types[i]) && is_wanted(c, name_of(c, c->types[i])))
-			err = copy(c, i, 0);
+		if (has_name(c->types[i]) && is_wanted(c, kernel_types_name_of(c, c->types[i])))
+			err = kernel_types_copy(c, i, 0);
 	return err < 0 ? err : 0;
 }
 
@@ -314,7 +314,7 @@ static int write_copy(const struct btf *to)
 
 static char path[32];
 
-static void make(void)
+static void kernel_types_make(void)
 {
 	struct copier c = {.n = 0};
 	size_t bytes;
@@ -339,6 +339,6 @@ const char *kernel_types_path(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, make);
+	pthread_once(&once, kernel_types_make);
 	return *path ? path : NULL;
 }

@@ -105,8 +105,8 @@ static int attach_at(int prog_fd, const char *path, const uint64_t *offs, const 
 	return fds[0] < 0 ? fds[0] : 1;
 }
 
-static int attach(int prog_fd, const char *path, const uint64_t *offs, const uint64_t *cookies, uint32_t n, pid_t pid,
-		  int *fds)
+static int multi_attach(int prog_fd, const char *path, const uint64_t *offs, const uint64_t *cookies, uint32_t n,
+			pid_t pid, int *fds)
 {
 	return attach_at(prog_fd, path, offs, cookies, n, pid, 0, fds);
 }
@@ -124,6 +124,6 @@ const struct att_backend att_backend_multi = {
 	.supported = supported,
 	.filters = pid_is_process,
 	.shares = true,
-	.attach = attach,
+	.attach = multi_attach,
 	.attach_returns = attach_returns,
 };

@@ -96,8 +96,8 @@ static int attach_one(int prog_fd, const char *path, uint64_t off, uint64_t cook
 	return c.fd;
 }
 
-static int attach(int prog_fd, const char *path, const uint64_t *offs, const uint64_t *cookies, uint32_t n, pid_t pid,
-		  int *fds)
+static int perf_attach(int prog_fd, const char *path, const uint64_t *offs, const uint64_t *cookies, uint32_t n,
+		       pid_t pid, int *fds)
 {
 	uint32_t i;
 	int err;
@@ -120,5 +120,5 @@ const struct att_backend att_backend_perf = {
 	.probes_max = 32,
 	.supported = supported,
 	.filters = filters,
-	.attach = attach,
+	.attach = perf_attach,
 };

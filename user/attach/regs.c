@@ -18,7 +18,7 @@ struct regs {
 	struct bpf_link *link;
 };
 
-static int read_all(int fd, struct buf *out)
+static int regs_read_all(int fd, struct buf *out)
 {
 	ssize_t n;
 	char *at;
@@ -36,7 +36,7 @@ static int read_all(int fd, struct buf *out)
 
 int regs_read(const struct regs *r, struct buf *out)
 {
-	int fd = bpf_iter_create(bpf_link__fd(r->link)), err = fd < 0 ? -errno : read_all(fd, out);
+	int fd = bpf_iter_create(bpf_link__fd(r->link)), err = fd < 0 ? -errno : regs_read_all(fd, out);
 
 	if (fd >= 0)
 		close(fd);

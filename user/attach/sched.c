@@ -92,7 +92,7 @@ static void read_text(__u32 tgid, __u32 tid, const char *name, char text[512])
 		fclose(f);
 }
 
-static __u32 slot_of(const struct att *a, __u32 tgid, __u32 tid)
+static __u32 sched_slot_of(const struct att *a, __u32 tgid, __u32 tid)
 {
 	__u32 i;
 
@@ -112,7 +112,7 @@ static const struct {
 static void seed_thread(struct att *a, __u32 tgid, __u32 tid)
 {
 	struct mxbpf_sched_thread t = {
-		.id = tid, .tgid = tgid, .tid = tid, .slot = slot_of(a, tgid, tid), .syscall = -1};
+		.id = tid, .tgid = tgid, .tid = tid, .slot = sched_slot_of(a, tgid, tid), .syscall = -1};
 	char text[512], *p;
 	size_t i;
 	int field;

@@ -129,7 +129,7 @@ static bool index_items(struct cache *c)
 	return at == c->items.len;
 }
 
-static void begin(struct cache *c, const struct head *head)
+static void cache_begin(struct cache *c, const struct head *head)
 {
 	c->items.len = 0;
 	hash_clear(&c->index);
@@ -146,7 +146,7 @@ void cache_forget(struct cache *c)
 	if (c->dirfd < 0)
 		return;
 	head = *head_of(c);
-	begin(c, &head);
+	cache_begin(c, &head);
 	c->stored = 0;
 }
 
@@ -166,14 +166,14 @@ void cache_open(struct cache *c, const char *name, const void *key, size_t n)
 	head.program_bytes = (uint64_t)st.st_size;
 	head.program_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec;
 	snprintf(c->name, sizeof(c->name), "%.48s" SUFFIX, name);
-	begin(c, &head);
+	cache_begin(c, &head);
 	fd = c->dirfd < 0 ? -1 : openat(c->dirfd, c->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0)
 		why = read_file(c, fd);
 	if (fd >= 0 && !why && !index_items(c))
 		why = "is damaged";
 	if (fd < 0 || why)
-		begin(c, &head);
+		cache_begin(c, &head);
 	else
 		c->stored = c->items.len;
 	snprintf(c->said, sizeof(c->said), "the kept plan %s%s", fd < 0 ? "does not exist yet" : "",
@@ -217,7 +217,7 @@ void cache_put(struct cache *c, unsigned kind, uint64_t id, const void *data, si
 }
 
 /* Deletes the oldest file if there are too many. */
-static void sweep(int dirfd)
+static void cache_sweep(int dirfd)
 {
 	char oldest[NAME_MAX + 1] = "";
 	const int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -262,7 +262,7 @@ static void write_file(struct cache *c)
 	    renameat(c->dirfd, tmp, c->dirfd, c->name))
 		unlinkat(c->dirfd, tmp, 0);
 	close(fd);
-	sweep(c->dirfd);
+	cache_sweep(c->dirfd);
 }
 
 void cache_close(struct cache *c)

@@ -282,7 +282,7 @@ enum text_form { TERMINAL, UTF8, CSV, EXACT, JSON, JSON_EXACT };
 #define REPLACEMENT "\xef\xbf\xbd"
 
 /* Copies text and escapes what may not be shown, or what has a meaning in a JSON string. */
-static size_t show(enum text_form form, char *dst, size_t cap, const char *src, size_t len)
+static size_t fmt_show(enum text_form form, char *dst, size_t cap, const char *src, size_t len)
 {
 	struct text t = {.dst = dst, .cap = cap};
 	const unsigned char *s = (const unsigned char *)src;
@@ -312,27 +312,27 @@ static size_t show(enum text_form form, char *dst, size_t cap, const char *src, 
 
 size_t fmt_safe(char *dst, size_t cap, const char *src, size_t len)
 {
-	return show(TERMINAL, dst, cap, src, len);
+	return fmt_show(TERMINAL, dst, cap, src, len);
 }
 
 size_t fmt_utf8(char *dst, size_t cap, const char *src, size_t len)
 {
-	return show(UTF8, dst, cap, src, len);
+	return fmt_show(UTF8, dst, cap, src, len);
 }
 
 size_t fmt_json(char *dst, size_t cap, const char *src, size_t len)
 {
-	return show(JSON, dst, cap, src, len);
+	return fmt_show(JSON, dst, cap, src, len);
 }
 
 size_t fmt_json_exact(char *dst, size_t cap, const char *src, size_t len)
 {
-	return show(JSON_EXACT, dst, cap, src, len);
+	return fmt_show(JSON_EXACT, dst, cap, src, len);
 }
 
 size_t fmt_exact(char *dst, size_t cap, const char *src, size_t len)
 {
-	return show(EXACT, dst, cap, src, len);
+	return fmt_show(EXACT, dst, cap, src, len);
 }
 
 bool fmt_is_utf8(const char *text, size_t len)
@@ -349,7 +349,7 @@ bool fmt_is_utf8(const char *text, size_t len)
 
 size_t fmt_csv(char *dst, size_t cap, const char *src, size_t len)
 {
-	return show(CSV, dst, cap, src, len);
+	return fmt_show(CSV, dst, cap, src, len);
 }
 
 size_t fmt_chars(const char *text)

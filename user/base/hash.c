@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 
-static size_t slot_of(uint64_t a, uint64_t b, size_t cap)
+static size_t hash_slot_of(uint64_t a, uint64_t b, size_t cap)
 {
 	uint64_t x = a * 0x9e3779b97f4a7c15ull ^ (b + 0x7f4a7c15ull) * 0xbf58476d1ce4e5b9ull;
 
@@ -18,9 +18,9 @@ static size_t slot_of(uint64_t a, uint64_t b, size_t cap)
 }
 
 /* Returns the entry of the key, or the free entry for it. The search ends because cap > len. */
-static struct hash_entry *find(const struct hash *h, uint64_t a, uint64_t b)
+static struct hash_entry *hash_find(const struct hash *h, uint64_t a, uint64_t b)
 {
-	size_t i = slot_of(a, b, h->cap);
+	size_t i = hash_slot_of(a, b, h->cap);
 
 	while (h->slots[i].used && (h->slots[i].a != a || h->slots[i].b != b))
 		i = (i + 1) & (h->cap - 1);
@@ -33,7 +33,7 @@ uint64_t *hash_get(const struct hash *h, uint64_t a, uint64_t b)
 
 	if (!h->cap)
 		return NULL;
-	e = find(h, a, b);
+	e = hash_find(h, a, b);
 	return e->used ? &e->val : NULL;
 }
 
@@ -50,7 +50,7 @@ static int grow(struct hash *h)
 	}
 	for (i = 0; i < old.cap; i++)
 		if (old.slots[i].used)
-			*find(h, old.slots[i].a, old.slots[i].b) = old.slots[i];
+			*hash_find(h, old.slots[i].a, old.slots[i].b) = old.slots[i];
 	mem_free(old.slots);
 	return 0;
 }
@@ -61,7 +61,7 @@ uint64_t *hash_put(struct hash *h, uint64_t a, uint64_t b)
 
 	if (h->len * 4 >= h->cap * 3 && grow(h))
 		return NULL;
-	e = find(h, a, b);
+	e = hash_find(h, a, b);
 	if (!e->used) {
 		*e = (struct hash_entry){.a = a, .b = b, .used = 1};
 		h->len++;
@@ -76,7 +76,7 @@ int hash_del(struct hash *h, uint64_t a, uint64_t b, uint64_t *val)
 
 	if (!h->cap)
 		return 0;
-	e = find(h, a, b);
+	e = hash_find(h, a, b);
 	if (!e->used)
 		return 0;
 	if (val)
@@ -87,7 +87,7 @@ int hash_del(struct hash *h, uint64_t a, uint64_t b, uint64_t *val)
 	for (i = (size_t)(e - h->slots + 1) & (h->cap - 1); h->slots[i].used; i = (i + 1) & (h->cap - 1)) {
 		moved = h->slots[i];
 		h->slots[i].used = 0;
-		*find(h, moved.a, moved.b) = moved;
+		*hash_find(h, moved.a, moved.b) = moved;
 	}
 	return 1;
 }

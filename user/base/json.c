@@ -20,7 +20,7 @@ static void break_line(struct json *j)
 }
 
 /* Writes all that stands before the value. */
-static void begin(struct json *j, const char *key)
+static void base_json_begin(struct json *j, const char *key)
 {
 	if (j->filled & bit(j) && !j->keyed)
 		out_puts(j->out, j->line || j->tight ? "," : ", ");
@@ -43,7 +43,7 @@ static void put_string(struct json *j, const char *text, size_t len)
 
 void json_key(struct json *j, const char *text, size_t len)
 {
-	begin(j, NULL);
+	base_json_begin(j, NULL);
 	put_string(j, text, len);
 	out_puts(j->out, j->tight ? ":" : ": ");
 	j->keyed = true;
@@ -51,7 +51,7 @@ void json_key(struct json *j, const char *text, size_t len)
 
 static void open_level(struct json *j, const char *key, bool object)
 {
-	begin(j, key);
+	base_json_begin(j, key);
 	out_puts(j->out, object ? "{" : "[");
 	j->depth++;
 	j->filled &= ~bit(j);
@@ -77,7 +77,7 @@ void json_end(struct json *j)
 
 void json_text(struct json *j, const char *key, const char *text, size_t len)
 {
-	begin(j, key);
+	base_json_begin(j, key);
 	put_string(j, text, len);
 }
 
@@ -108,7 +108,7 @@ void json_null(struct json *j, const char *key)
 
 void json_raw(struct json *j, const char *key, const char *text, size_t len)
 {
-	begin(j, key);
+	base_json_begin(j, key);
 	out_write(j->out, text, len);
 }
 

@@ -8,7 +8,7 @@
 
 static _Thread_local bool no_memory;
 
-static void *take(size_t bytes)
+static void *json_read_take(size_t bytes)
 {
 	void *at = malloc(bytes);
 
@@ -19,7 +19,7 @@ static void *take(size_t bytes)
 /* The hooks are those of the whole process. */
 static void set_hooks(void)
 {
-	cJSON_Hooks hooks = {.malloc_fn = take, .free_fn = free};
+	cJSON_Hooks hooks = {.malloc_fn = json_read_take, .free_fn = free};
 
 	cJSON_InitHooks(&hooks);
 }

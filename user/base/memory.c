@@ -70,7 +70,7 @@ void mem_insist(bool on)
 }
 
 /* Returns false, and counts it, if less than this is left. */
-static bool take(size_t bytes)
+static bool base_memory_take(size_t bytes)
 {
 	const uint64_t now = __atomic_add_fetch(&used, bytes, __ATOMIC_RELAXED);
 
@@ -105,12 +105,12 @@ static void *count_real(void *at, size_t taken)
 
 void *mem_alloc(size_t bytes)
 {
-	return take(bytes) ? count_real(malloc(bytes), bytes) : NULL;
+	return base_memory_take(bytes) ? count_real(malloc(bytes), bytes) : NULL;
 }
 
 void *mem_zalloc(size_t bytes)
 {
-	return take(bytes) ? count_real(calloc(1, bytes), bytes) : NULL;
+	return base_memory_take(bytes) ? count_real(calloc(1, bytes), bytes) : NULL;
 }
 
 /* The old and the new piece exist at the same time, as far as realloc() copies. */
@@ -119,7 +119,7 @@ void *mem_resize(void *at, size_t bytes)
 	const size_t before = malloc_usable_size(at);
 	void *new;
 
-	if (!take(bytes))
+	if (!base_memory_take(bytes))
 		return NULL;
 	new = realloc(at, bytes);
 	if (new)

@@ -227,7 +227,7 @@ static int deflate_all(struct out *o, const void *data, size_t n, int flush)
 	return ret;
 }
 
-static void put(struct out *o, const void *data, size_t n)
+static void out_put(struct out *o, const void *data, size_t n)
 {
 	o->flushed += n;
 	if (o->error || !n)
@@ -291,11 +291,11 @@ static void put_filtered(struct out *o)
 		instead = entity(o->filter, o->buf[i]);
 		if (!instead)
 			continue;
-		put(o, o->buf + from, i - from);
-		put(o, instead, strlen(instead));
+		out_put(o, o->buf + from, i - from);
+		out_put(o, instead, strlen(instead));
 		from = i + 1;
 	}
-	put(o, o->buf + from, o->len - from);
+	out_put(o, o->buf + from, o->len - from);
 }
 
 static void flush(struct out *o)
@@ -305,7 +305,7 @@ static void flush(struct out *o)
 	if (o->filter)
 		put_filtered(o);
 	else
-		put(o, o->buf, o->len);
+		out_put(o, o->buf, o->len);
 	o->len = 0;
 }
 
@@ -332,7 +332,7 @@ void out_write(struct out *o, const void *data, size_t n)
 	if (n > BUF_BYTES - o->len)
 		flush(o);
 	if (n > BUF_BYTES) {
-		put(o, data, n);
+		out_put(o, data, n);
 		return;
 	}
 	memcpy(o->buf + o->len, data, n);

@@ -30,7 +30,7 @@ static char *without_slashes(const char *path)
 }
 
 /* Returns 1 if there is a directory that may be ours, 0 if there is nothing, or -errno with e set. */
-static int look(const struct out_place *p, struct err *e)
+static int out_dir_look(const struct out_place *p, struct err *e)
 {
 	struct stat st;
 
@@ -101,7 +101,7 @@ int out_dir_check(const char *path, const char *mark, struct err *e)
 	int ret = plain ? out_place_reach(plain, &p, e) : out_place_err(e, path, -ENOMEM), fd;
 
 	if (plain && !ret) {
-		ret = look(&p, e);
+		ret = out_dir_look(&p, e);
 		if (ret > 0) {
 			fd = open_ours(&p, mark, e);
 			ret = fd < 0 ? fd : close(fd);
@@ -133,7 +133,7 @@ static int open_made(int dirfd, const char *name, bool is_new)
 }
 
 /* Makes a folder unless it is there, and opens it. Returns an fd or -errno. */
-static int make(int dirfd, const char *name)
+static int base_out_dir_make(int dirfd, const char *name)
 {
 	const bool is_new = !mkdirat(dirfd, name, 0700);
 
@@ -149,7 +149,7 @@ int out_dir_make(const char *path, struct err *e)
 
 	if (!ret) {
 		if (*p.base && fstatat(p.dirfd, p.base, &st, AT_SYMLINK_NOFOLLOW))
-			fd = errno == ENOENT ? make(p.dirfd, p.base) : -errno;
+			fd = errno == ENOENT ? base_out_dir_make(p.dirfd, p.base) : -errno;
 		if (fd < 0)
 			ret = err_set(e, ERR_RUNTIME, fd, "cannot create %s: %s", path, strerror(-fd));
 		else if (fd > 0)
@@ -194,10 +194,10 @@ static int open_or_make(struct out_dir *d, const char *mark, struct err *e)
 
 	if (ret)
 		return ret;
-	ret = look(&p, e);
+	ret = out_dir_look(&p, e);
 	if (ret > 0)
 		ret = d->fd = open_ours(&p, mark, e);
-	else if (!ret && (ret = d->fd = make(p.dirfd, p.base)) < 0)
+	else if (!ret && (ret = d->fd = base_out_dir_make(p.dirfd, p.base)) < 0)
 		out_place_err(e, d->path, ret);
 	out_place_fini(&p);
 	return ret < 0 ? ret : 0;
@@ -236,7 +236,7 @@ int out_dir_open(const char *path, const char *mark, const char *text, struct ou
 }
 
 /* Opens the folder of a file, and makes it if it is missing. Returns an fd or -errno. */
-static int enter(const struct out_dir *d, const char *at)
+static int out_dir_enter(const struct out_dir *d, const char *at)
 {
 	int fd = fcntl(d->fd, F_DUPFD_CLOEXEC, 0), next;
 	const char *slash;
@@ -246,7 +246,7 @@ static int enter(const struct out_dir *d, const char *at)
 		next = (size_t)(slash - at) < sizeof(name) ? 0 : -ENAMETOOLONG;
 		if (!next) {
 			snprintf(name, sizeof(name), "%.*s", (int)(slash - at), at);
-			next = make(fd, name);
+			next = base_out_dir_make(fd, name);
 		}
 		close(fd);
 		fd = next;
@@ -264,7 +264,7 @@ int out_dir_file(const struct out_dir *d, const char *at, struct out **o, struct
 	*o = NULL;
 	if (asprintf(&path, "%s/%s", d->path, at) < 0)
 		return out_place_err(e, at, -ENOMEM);
-	fd = ret = enter(d, at);
+	fd = ret = out_dir_enter(d, at);
 	if (fd == -ELOOP)
 		err_set(e, ERR_RUNTIME, fd, "cannot write %s: a part of its path is no directory", path);
 	else if (fd < 0)

@@ -66,7 +66,7 @@ struct walk {
 };
 
 /* Goes to a directory whose descriptor it gets, or -1. Returns 0 or -errno. */
-static int enter(struct walk *w, int fd)
+static int out_path_enter(struct walk *w, int fd)
 {
 	if (fd < 0)
 		return -errno;
@@ -91,7 +91,7 @@ static int follow(struct walk *w, int link, const char *name)
 	if (++w->links > LINKS_MAX)
 		return -EMLINK;
 	if (!fstatfs(link, &fs) && fs.f_type == PROC_SUPER_MAGIC)
-		return enter(w, openat(w->fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC));
+		return out_path_enter(w, openat(w->fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC));
 	got = readlinkat(link, "", text, sizeof(text));
 	if (got <= 0)
 		return got ? -errno : -ENOENT;
@@ -99,11 +99,11 @@ static int follow(struct walk *w, int link, const char *name)
 		return -ENAMETOOLONG;
 	memmove(w->left + got, w->left, n + 1);
 	memcpy(w->left, text, (size_t)got);
-	return *text == '/' ? enter(w, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)) : 0;
+	return *text == '/' ? out_path_enter(w, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)) : 0;
 }
 
 /* Goes on to one component of a path. Follows a symlink unless it is of another user. */
-static int step(struct walk *w, const char *name)
+static int out_path_step(struct walk *w, const char *name)
 {
 	int fd = openat(w->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), err;
 	struct stat st;
@@ -112,7 +112,7 @@ static int step(struct walk *w, const char *name)
 		return -errno;
 	err = fstat(fd, &st) ? -errno : 0;
 	if (!err && S_ISDIR(st.st_mode))
-		return enter(w, fd);
+		return out_path_enter(w, fd);
 	if (!err && S_ISLNK(st.st_mode))
 		err = foreign_link(w->fd, &st) ? -ELOOP : follow(w, fd, name);
 	else if (!err)
@@ -132,7 +132,7 @@ static int walk(struct walk *w, const char *path, char base[256])
 		return -ENAMETOOLONG;
 	memcpy(w->left, path, n + 1);
 	w->guarded = true;
-	err = enter(w, open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+	err = out_path_enter(w, open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
 	while (!err) {
 		n = strspn(w->left, "/");
 		memmove(w->left, w->left + n, strlen(w->left + n) + 1);
@@ -144,7 +144,7 @@ static int walk(struct walk *w, const char *path, char base[256])
 		if (!slash)
 			return 0;
 		memmove(w->left, slash, strlen(slash) + 1);
-		err = step(w, base);
+		err = out_path_step(w, base);
 	}
 	return err;
 }
@@ -165,7 +165,7 @@ bool out_foreign_pipe(const struct stat *st)
 	return S_ISFIFO(st->st_mode) && geteuid() == 0 && st->st_uid != 0 && st->st_uid != out_owner();
 }
 
-static int look(struct out_place *p, struct err *e)
+static int out_path_look(struct out_place *p, struct err *e)
 {
 	struct stat st;
 	int ret;
@@ -268,7 +268,7 @@ int out_open_dir(const char *path, char base[256], struct err *e)
 
 static int look_or_fini(struct out_place *p, struct err *e)
 {
-	int ret = look(p, e);
+	int ret = out_path_look(p, e);
 
 	if (ret)
 		out_place_fini(p);

@@ -183,7 +183,8 @@ static const char *suffix_of(const char *form)
 }
 
 /* A file in a directory is named by the rank of the process, or by the number of the recording if it has no rank. */
-static int name_of(const char *dir, const char *input, unsigned nth, const char *form, char **path, struct err *e)
+static int export_name_of(const char *dir, const char *input, unsigned nth, const char *form, char **path,
+			  struct err *e)
 {
 	struct rec_reader *r;
 	struct mdl *m;
@@ -211,7 +212,7 @@ static int export_each(const struct cmd_opts *o, const char *dir)
 	else
 		out_dir_make(dir, &e);
 	for (i = 0; paths && i < o->nargs && !e.code; i++) {
-		if (name_of(dir, o->args[i], (unsigned)i, o->form, &paths[i], &e) || !paths[i])
+		if (export_name_of(dir, o->args[i], (unsigned)i, o->form, &paths[i], &e) || !paths[i])
 			break;
 		for (j = 0; j < i && !e.code; j++)
 			if (!strcmp(paths[i], paths[j]))

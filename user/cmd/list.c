@@ -45,7 +45,7 @@ struct list {
 
 /* ---- find processes */
 
-static void refuse(struct row *r, const char *short_why, const struct err *e)
+static void list_refuse(struct row *r, const char *short_why, const struct err *e)
 {
 	r->attachable = false;
 	r->short_why = e->cls == ERR_PRIVILEGE && e->code != -ENOTSUP ? "permission" : short_why;
@@ -78,7 +78,7 @@ static void judge_build(struct row *r, struct tgt *t, const struct tgt_lib *lib)
 }
 
 /* Finds the first reason why `mxbpf --pid` would fail. */
-static void judge(struct list *l, struct row *r, struct tgt *t, struct tgt_lib *lib)
+static void list_judge(struct list *l, struct row *r, struct tgt *t, struct tgt_lib *lib)
 {
 	struct err e = {0};
 	struct elf *elf;
@@ -87,19 +87,19 @@ static void judge(struct list *l, struct row *r, struct tgt *t, struct tgt_lib *
 	r->cmdline = strdup(tgt_cmdline(t));
 	r->deleted = lib->deleted;
 	if (att_reaches(r->pid, &e))
-		refuse(r, "namespace", &e);
+		list_refuse(r, "namespace", &e);
 	else if (tgt_lib_elf(t, lib, &elf, &e))
-		refuse(r, e.code == -ESTALE ? "overwritten" : "unreadable", &e);
+		list_refuse(r, e.code == -ESTALE ? "overwritten" : "unreadable", &e);
 	else if (plan_check_packed(t, r->adp, lib, false, &e))
-		refuse(r, "packed", &e);
+		list_refuse(r, "packed", &e);
 	else
 		judge_build(r, t, lib);
 	if (r->attachable && l->unsupported.code)
-		refuse(r, "kernel", &l->unsupported);
+		list_refuse(r, "kernel", &l->unsupported);
 }
 
 /* Skips a process that has ended. 0 or -ENOMEM. */
-static int look_at(struct list *l, pid_t pid, unsigned mask)
+static int list_look_at(struct list *l, pid_t pid, unsigned mask)
 {
 	struct err e = {0};
 	struct tgt *t = NULL;
@@ -116,9 +116,9 @@ static int look_at(struct list *l, pid_t pid, unsigned mask)
 		tgt_peek_comm(pid, pid, r.comm);
 		tgt_container(pid, &r.container);
 		if (t)
-			judge(l, &r, t, lib);
+			list_judge(l, &r, t, lib);
 		else
-			refuse(&r, err == -ENOTSUP ? "32-bit" : "unreadable", &e);
+			list_refuse(&r, err == -ENOTSUP ? "32-bit" : "unreadable", &e);
 		ret = buf_put(&l->rows, &r, sizeof(r));
 	}
 	tgt_close(t);
@@ -130,7 +130,7 @@ static int by_pid(const void *a, const void *b)
 	return ((const struct row *)a)->pid - ((const struct row *)b)->pid;
 }
 
-static int walk(struct list *l, struct err *e)
+static int list_walk(struct list *l, struct err *e)
 {
 	DIR *dir = opendir("/proc");
 	struct dirent *d;
@@ -146,7 +146,7 @@ static int walk(struct list *l, struct err *e)
 		l->looked++;
 		l->hidden += err == -EACCES || err == -EPERM;
 		if (mask)
-			ret = look_at(l, atoi(d->d_name), mask);
+			ret = list_look_at(l, atoi(d->d_name), mask);
 	}
 	closedir(dir);
 	qsort(l->rows.data, buf_count(&l->rows, struct row), sizeof(struct row), by_pid);
@@ -241,7 +241,7 @@ static void put_path(const char *text, size_t width)
 }
 
 /* Cuts the end of a text that is too long. put_path() cuts the beginning of a path. */
-static void put_cell(const char *text, size_t c, size_t width)
+static void list_put_cell(const char *text, size_t c, size_t width)
 {
 	size_t n = fmt_columns(text);
 	bool cut = n > width;
@@ -271,18 +271,18 @@ static void print_table(const struct list *l)
 	}
 	widths[LAST] = left > 16 ? left : 16;
 	for (c = 0; c < NCOLUMNS; c++)
-		put_cell(columns[c].head, c, widths[c]);
+		list_put_cell(columns[c].head, c, widths[c]);
 	for (i = 0; i < buf_count(&l->rows, struct row); i++)
 		for (c = 0; c < NCOLUMNS; c++) {
 			columns[c].text(buf_at(&l->rows, struct row, i), text);
-			put_cell(text, c, widths[c]);
+			list_put_cell(text, c, widths[c]);
 		}
 }
 
 /* ---- JSON */
 
 /* Writes null for NULL and for "". */
-static void put_text(struct json *j, const char *key, const char *text)
+static void list_put_text(struct json *j, const char *key, const char *text)
 {
 	if (text && *text)
 		json_string(j, key, text);
@@ -290,21 +290,21 @@ static void put_text(struct json *j, const char *key, const char *text)
 		json_null(j, key);
 }
 
-static void put_row(struct json *j, const struct row *r)
+static void list_put_row(struct json *j, const struct row *r)
 {
 	size_t i;
 
 	json_line(j, 4);
 	json_object(j, NULL);
 	json_i64(j, "pid", r->pid);
-	put_text(j, "comm", r->comm);
-	put_text(j, "cmdline", r->cmdline);
-	put_text(j, "runtime", r->adp->title);
-	put_text(j, "version", r->version);
-	put_text(j, "library", r->path);
-	put_text(j, "build_id", r->build_id);
-	put_text(j, "reason", r->why);
-	put_text(j, "container", r->container.id);
+	list_put_text(j, "comm", r->comm);
+	list_put_text(j, "cmdline", r->cmdline);
+	list_put_text(j, "runtime", r->adp->title);
+	list_put_text(j, "version", r->version);
+	list_put_text(j, "library", r->path);
+	list_put_text(j, "build_id", r->build_id);
+	list_put_text(j, "reason", r->why);
+	list_put_text(j, "container", r->container.id);
 	json_bool(j, "deleted", r->deleted);
 	json_bool(j, "other_pid_namespace", r->container.other_pid_ns);
 	json_bool(j, "other_mount_namespace", r->container.other_mount_ns);
@@ -336,7 +336,7 @@ static int print_json(const struct list *l, struct err *e)
 	json_line(&j, 2);
 	json_array(&j, "processes");
 	for (i = 0; i < buf_count(&l->rows, struct row); i++)
-		put_row(&j, buf_at(&l->rows, struct row, i));
+		list_put_row(&j, buf_at(&l->rows, struct row, i));
 	json_line(&j, 2);
 	json_end(&j);
 	json_line(&j, 0);
@@ -384,7 +384,7 @@ int cmd_list(const struct cmd_opts *o)
 	for (i = 0; i < ADAPTERS_MAX && adapters[i]; i++)
 		l.globs[i] = adapters[i]->lib_glob;
 	att_pick(NULL, &l.unsupported);
-	if (walk(&l, &e)) {
+	if (list_walk(&l, &e)) {
 		code = cmd_fail(&e);
 		goto out;
 	}

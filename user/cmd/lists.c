@@ -9,7 +9,7 @@
 #include "view/sheet.h"
 
 /* Escapes what has a meaning in Markdown. */
-static void put_text(const char *text)
+static void lists_put_text(const char *text)
 {
 	for (; *text; text++) {
 		if (strchr("*`\\", *text))
@@ -18,10 +18,10 @@ static void put_text(const char *text)
 	}
 }
 
-static void put_line(const char *before, const char *text, const char *after)
+static void lists_put_line(const char *before, const char *text, const char *after)
 {
 	fputs(before, stdout);
-	put_text(text);
+	lists_put_text(text);
 	puts(after);
 }
 
@@ -32,7 +32,7 @@ static void print_synopsis(void)
 
 	for (c = cmd_table; c->run; c++) {
 		printf("**%s** ", cmd_title(c, title));
-		put_line("", c->synopsis, c[1].run ? "\\" : "");
+		lists_put_line("", c->synopsis, c[1].run ? "\\" : "");
 	}
 }
 
@@ -52,8 +52,8 @@ static void print_commands(void)
 	char title[32];
 
 	for (c = cmd_table; c->run; c++) {
-		put_line("**", cmd_title(c, title), "**");
-		put_line(": ", c->help, c->help[strlen(c->help) - 1] == '.' ? "" : ".");
+		lists_put_line("**", cmd_title(c, title), "**");
+		lists_put_line(": ", c->help, c->help[strlen(c->help) - 1] == '.' ? "" : ".");
 	}
 }
 
@@ -84,7 +84,7 @@ static void print_options_of(const struct cmd_group *group)
 			printf("**-%c**, ", opt->letter);
 		printf("**--%s**", opt->name);
 		printf(opt->arg ? " *%s*\n: " : "\n: ", opt->arg);
-		put_text(cmd_option_text(opt, text));
+		lists_put_text(cmd_option_text(opt, text));
 		if (text[strlen(text) - 1] != '.')
 			putchar('.');
 		print_takers(opt);
@@ -153,7 +153,7 @@ static void print_refused(void)
 	for (opt = cmd_options; opt->name; opt++)
 		if (opt->group && opt->commands & CMD_LIVE && cmd_with_agent(opt, why) == CMD_AGENT_NO) {
 			printf("**--%s**\n", opt->name);
-			put_line(": ", why, ".");
+			lists_put_line(": ", why, ".");
 		}
 }
 
@@ -172,7 +172,7 @@ static void print_exits(void)
 
 	for (x = cmd_exits; x->text; x++) {
 		printf("**%d**\n", x->code);
-		put_line(": ", x->text, "");
+		lists_put_line(": ", x->text, "");
 	}
 }
 
@@ -213,7 +213,7 @@ static void print_column(const struct view_sheet *sh, const struct tbl_column *c
 		printf(", CSV has rows **%s**", c->csv);
 	printf(units[c->type] ? " (%s)\n: " : "\n: ", units[c->type]);
 	if (c->help)
-		put_text(c->help);
+		lists_put_text(c->help);
 	for (of = c->columns; of && of->bytes; of++)
 		printf("%s**%s**%s", of == c->columns ? " Its members: " : ", ", of->key, of[1].bytes ? "" : ".");
 	putchar('\n');
@@ -225,9 +225,9 @@ static void print_sheets(void)
 	const struct tbl_column *c;
 
 	for (sh = view_sheets; *sh; sh++) {
-		put_line("### ", (*sh)->title, "");
+		lists_put_line("### ", (*sh)->title, "");
 		putchar('\n');
-		put_line("", (*sh)->help, "\n");
+		lists_put_line("", (*sh)->help, "\n");
 		for (c = (*sh)->totals; c && c->bytes; c++)
 			print_column(*sh, c);
 		for (c = (*sh)->columns; c->bytes; c++)

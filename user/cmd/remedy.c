@@ -35,7 +35,7 @@ static void put_option(struct buf *b, const struct cmd_given *g)
 }
 
 /* Takes the text out of a buffer. NULL: there was no memory. */
-static char *text_of(struct buf *b)
+static char *remedy_text_of(struct buf *b)
 {
 	char *text = b->len ? strndup(b->data, b->len) : strdup("");
 
@@ -66,6 +66,6 @@ void cmd_remedy(const struct cmd_opts *o, bool recording, struct ses_remedy *r)
 	if (o->ngiven == CMD_GIVEN_MAX || command.len + lost.len > COMMAND_BYTES || !(o->ses.probes & PROBE_OP))
 		buf_fini(&command);
 	else
-		r->command = text_of(&command);
-	r->lost = text_of(&lost);
+		r->command = remedy_text_of(&command);
+	r->lost = remedy_text_of(&lost);
 }

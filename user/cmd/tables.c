@@ -379,7 +379,7 @@ int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, stru
 	return print_summed(&(struct job){.o = o, .out = out}, s, m, nth);
 }
 
-static int settle(struct mdl *m, struct err *e)
+static int tables_settle(struct mdl *m, struct err *e)
 {
 	return mdl_settle(m) ? err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory") : 0;
 }
@@ -401,7 +401,8 @@ static int print_apart(const struct job *j, struct rec_reader *r, const struct m
 	if (m && s->cut_records)
 		cmd_warn("--by %s covers only events that were kept; %" PRIu64 " were deleted (--max-size)",
 			 view_by_words[by], s->cut_records);
-	code = !m || src_read_recording(r, true, m, &e) || settle(m, &e) ? cmd_fail(&e) : print_summed(j, s, m, 0);
+	code = !m || src_read_recording(r, true, m, &e) || tables_settle(m, &e) ? cmd_fail(&e)
+										: print_summed(j, s, m, 0);
 	mdl_free(m);
 	return code;
 }

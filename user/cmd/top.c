@@ -60,7 +60,7 @@ static int print_frame(struct live *l)
 	return !err && (puts("") == EOF || fflush(stdout)) ? -EIO : err;
 }
 
-static int take(struct live *l, const struct mdl_session *about, struct mdl *m)
+static int cmd_top_take(struct live *l, const struct mdl_session *about, struct mdl *m)
 {
 	struct mdl_interval in = {.session = about, .model = m};
 
@@ -80,7 +80,7 @@ static int on_second(void *ctx, const struct mdl_session *about, struct mdl *m)
 
 	if (l->screen)
 		top_screen_lock(l->screen);
-	err = take(l, about, m);
+	err = cmd_top_take(l, about, m);
 	if (l->screen)
 		top_screen_unlock(l->screen);
 	else if (!err)

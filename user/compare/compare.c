@@ -176,7 +176,7 @@ static int by_importance(const void *va, const void *vb)
 	return x > y ? -1 : x < y;
 }
 
-static int put_rows(struct cmp_result *r, const struct buf *judged)
+static int compare_put_rows(struct cmp_result *r, const struct buf *judged)
 {
 	size_t i;
 	int err = 0;
@@ -203,7 +203,7 @@ static int make_rows(const struct cmp_sides *of, struct cmp_result *r)
 	if (!err && judged.len) /* without rows, nothing says how the machine was */
 		err = judge_all((struct cmp_judged *)judged.data, buf_count(&judged, struct cmp_judged), of, r);
 	if (!err)
-		err = put_rows(r, &judged);
+		err = compare_put_rows(r, &judged);
 	for (k = 0; k < buf_count(&judged, struct cmp_judged); k++)
 		judge_fini(buf_at(&judged, struct cmp_judged, k));
 	buf_fini(&judged);

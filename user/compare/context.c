@@ -236,7 +236,7 @@ static int add_difference(struct cmp_result *r, const char *key, const char *wha
 }
 
 /* Appends what the recordings of a side say, each text once. */
-static void collect(const struct cmp_sides *of, unsigned side, size_t row, struct buf *all)
+static void context_collect(const struct cmp_sides *of, unsigned side, size_t row, struct buf *all)
 {
 	struct buf one = {0};
 	unsigned i;
@@ -262,8 +262,8 @@ static int compare_texts(const struct cmp_sides *of, struct cmp_result *r)
 
 	for (i = 0; i < sizeof(texts) / sizeof(texts[0]) && !err; i++) {
 		t[CMP_A].len = t[CMP_B].len = 0;
-		collect(of, CMP_A, i, &t[CMP_A]);
-		collect(of, CMP_B, i, &t[CMP_B]);
+		context_collect(of, CMP_A, i, &t[CMP_A]);
+		context_collect(of, CMP_B, i, &t[CMP_B]);
 		if (t[CMP_A].lacks || t[CMP_B].lacks)
 			err = -ENOMEM;
 		else if (texts[i].newer && (!t[CMP_A].len || !t[CMP_B].len))

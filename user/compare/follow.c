@@ -83,7 +83,7 @@ struct sums {
 	double n;
 };
 
-static void add_up(struct sums *sum, const struct state *s, const float *row, double slope)
+static void follow_add_up(struct sums *sum, const struct state *s, const float *row, double slope)
 {
 	double v;
 	size_t i;
@@ -107,7 +107,7 @@ static struct sums sums_of(const struct state *s, const struct cmp_judged *j, co
 
 	for (side = 0; side < CMP_SIDES; side++)
 		for (i = 0; i < of->n[side]; i++, s++)
-			add_up(&sum, s, j ? j->track[side][i].log : NULL, slope);
+			follow_add_up(&sum, s, j ? j->track[side][i].log : NULL, slope);
 	return sum;
 }
 

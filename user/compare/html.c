@@ -23,7 +23,7 @@
 
 static const char *const letters[CMP_SIDES] = {[CMP_A] = "A", [CMP_B] = "B"};
 
-static void put_text(struct out *out, const char *text)
+static void html_put_text(struct out *out, const char *text)
 {
 	page_text_of(out, text, strlen(text));
 }
@@ -31,7 +31,7 @@ static void put_text(struct out *out, const char *text)
 static void begin_section(struct out *out, const char *title)
 {
 	page_markup(out, "<section class=\"sheet\"><h2>");
-	put_text(out, title);
+	html_put_text(out, title);
 	page_markup(out, "</h2>\n");
 }
 
@@ -50,11 +50,11 @@ static void begin_table(struct out *out, const struct head *heads, size_t n)
 		page_markup(out, heads[i].n ? "<th scope=\"col\" class=\"n\"" : "<th scope=\"col\"");
 		if (heads[i].help) {
 			page_markup(out, " title=\"");
-			put_text(out, heads[i].help);
+			html_put_text(out, heads[i].help);
 			page_markup(out, "\"");
 		}
 		page_markup(out, ">");
-		put_text(out, heads[i].text);
+		html_put_text(out, heads[i].text);
 		page_markup(out, "</th>");
 	}
 	page_markup(out, "</tr></thead><tbody>\n");
@@ -66,7 +66,7 @@ static void end_table(struct out *out)
 	page_markup(out, "</tbody></table></div>\n");
 }
 
-static void put_cell(struct out *out, const char *text, size_t len)
+static void html_put_cell(struct out *out, const char *text, size_t len)
 {
 	page_markup(out, "<td>");
 	page_text_of(out, text, len);
@@ -87,7 +87,7 @@ static void put_number_cell(struct out *out, double v, const char *text)
 	if (isfinite(v))
 		out_printf(out, "%.9g", v);
 	page_markup(out, "\">");
-	put_text(out, text);
+	html_put_text(out, text);
 	page_markup(out, "</td>");
 }
 
@@ -131,7 +131,7 @@ static void put_differences(struct out *out, const struct cmp_result *r)
 		page_markup(out, "<tr>");
 		put_name_cell(out, d->what, strlen(d->what));
 		for (side = 0; side < CMP_SIDES; side++)
-			put_cell(out, d->text[side], strlen(d->text[side]));
+			html_put_cell(out, d->text[side], strlen(d->text[side]));
 		page_markup(out, "</tr>\n");
 	}
 	end_table(out);
@@ -168,13 +168,13 @@ static void put_change_cells(struct out *out, const struct cmp_row *row)
 	snprintf(text, sizeof(text), row->noise < 10 ? "%.1f%%" : ">1000%%", 100 * row->noise);
 	put_number_cell(out, is_judged(row) ? row->noise : NAN, is_judged(row) ? text : "-");
 	page_markup(out, "<td class=\"verdict\">");
-	put_text(out, row->verdict == CMP_NOISE	  ? "~"
-		      : row->verdict == CMP_SMALL ? ""
-						  : cmp_verdict_words[row->verdict]);
+	html_put_text(out, row->verdict == CMP_NOISE   ? "~"
+			   : row->verdict == CMP_SMALL ? ""
+						       : cmp_verdict_words[row->verdict]);
 	page_markup(out, "</td>");
 }
 
-static void put_row(struct out *out, const struct cmp_row *row)
+static void html_put_row(struct out *out, const struct cmp_row *row)
 {
 	const bool more = row->verdict == CMP_CHANGED ? row->own > 0 : row->verdict == CMP_NEW;
 	const bool calls = row->kind == CMP_OPERATOR || row->kind == CMP_KERNEL || row->kind == CMP_LAYER;
@@ -196,7 +196,7 @@ static void put_row(struct out *out, const struct cmp_row *row)
 	page_markup(out, "</tr>\n");
 }
 
-static void put_rows(struct out *out, const struct cmp_result *r, unsigned top)
+static void html_put_rows(struct out *out, const struct cmp_result *r, unsigned top)
 {
 	static const struct head heads[] = {
 		{"row", "an operator without calls in it, a part of an iteration, a kernel, or memory", false},
@@ -225,12 +225,12 @@ static void put_rows(struct out *out, const struct cmp_result *r, unsigned top)
 		if (row->kind == CMP_LAYER && !cmp_certain(row))
 			continue;
 		if (shown++ < most)
-			put_row(out, row);
+			html_put_row(out, row);
 		else
 			left++;
 	}
 	if (r->peak.value[CMP_A] > 0 || r->peak.value[CMP_B] > 0)
-		put_row(out, &r->peak);
+		html_put_row(out, &r->peak);
 	end_table(out);
 	if (left)
 		out_printf(out, "%zu more rows are in the result as JSON.\n", left);
@@ -254,8 +254,8 @@ static void put_findings(struct out *out, const struct cmp_result *r)
 		f = buf_at(&r->findings, struct cmp_finding, i);
 		page_markup(out, "<tr>");
 		put_name_cell(out, f->of == CMP_B ? "B: new" : "A: gone", f->of == CMP_B ? 6 : 7);
-		put_cell(out, f->finding->text.data, f->finding->text.len);
-		put_cell(out, f->finding->evidence.data, f->finding->evidence.len);
+		html_put_cell(out, f->finding->text.data, f->finding->text.len);
+		html_put_cell(out, f->finding->evidence.data, f->finding->evidence.len);
 		page_markup(out, "</tr>\n");
 	}
 	end_table(out);
@@ -278,8 +278,8 @@ static void put_shapes(struct out *out, const struct cmp_result *r)
 		s = buf_at(&r->shapes, struct cmp_new_shape, i);
 		page_markup(out, "<tr>");
 		put_name_cell(out, letters[s->of], 1);
-		put_cell(out, s->shape->name, s->shape->name_len);
-		put_cell(out, s->shape->args, s->shape->args_len);
+		html_put_cell(out, s->shape->name, s->shape->name_len);
+		html_put_cell(out, s->shape->args, s->shape->args_len);
 		page_markup(out, "</tr>\n");
 	}
 	end_table(out);
@@ -297,7 +297,7 @@ static void put_recording(struct out *out, enum cmp_which side, const struct cmp
 
 	page_markup(out, "<tr>");
 	put_name_cell(out, letters[side], 1);
-	put_cell(out, run->path, strlen(run->path));
+	html_put_cell(out, run->path, strlen(run->path));
 	put_number_cell(out, (double)run->s->duration_ns, fmt_ns(run->s->duration_ns, text));
 	fmt_count(run->x.count, text);
 	put_number_cell(out, run->x.iterations ? (double)run->x.count : NAN, run->x.iterations ? text : "-");
@@ -305,7 +305,7 @@ static void put_recording(struct out *out, enum cmp_which side, const struct cmp
 	put_number_cell(out, run->found.facts.watching, run->s->cost.scale ? text : "not known");
 	snprintf(text, sizeof(text), "%.0f of %.0f", lost, of);
 	put_number_cell(out, lost, text);
-	put_cell(out, run->s->incomplete ? "cut off" : "complete", run->s->incomplete ? 7 : 8);
+	html_put_cell(out, run->s->incomplete ? "cut off" : "complete", run->s->incomplete ? 7 : 8);
 	page_markup(out, "</tr>\n");
 }
 
@@ -442,7 +442,7 @@ int cmp_put_html(struct out *out, const struct cmp_result *r, const struct cmp_s
 	put_data(out, r, of);
 	put_sentences(out, r);
 	put_differences(out, r);
-	put_rows(out, r, top);
+	html_put_rows(out, r, top);
 	page_markup(out, "<section class=\"spread\" hidden><h2>How long iterations took</h2></section>\n");
 	put_findings(out, r);
 	put_shapes(out, r);

@@ -9,7 +9,7 @@
 
 static const char *const sides[CMP_SIDES] = {[CMP_A] = "a", [CMP_B] = "b"};
 
-static void put_number(struct json *j, const char *key, const char *form, double v)
+static void json_put_number(struct json *j, const char *key, const char *form, double v)
 {
 	if (isfinite(v))
 		json_printf(j, key, form, v);
@@ -23,11 +23,11 @@ static void put_pair(struct json *j, const char *key, const double v[CMP_SIDES],
 
 	json_object(j, key);
 	for (side = 0; side < CMP_SIDES; side++)
-		put_number(j, sides[side], form, v[side]);
+		json_put_number(j, sides[side], form, v[side]);
 	json_end(j);
 }
 
-static void put_row(struct json *j, const char *key, const struct cmp_row *row)
+static void json_put_row(struct json *j, const char *key, const struct cmp_row *row)
 {
 	const bool bytes = row->kind == CMP_MEMORY;
 
@@ -40,10 +40,10 @@ static void put_row(struct json *j, const char *key, const struct cmp_row *row)
 	put_pair(j, bytes ? "p90_bytes" : "p90_ns", row->p90, "%.0f");
 	put_pair(j, "calls", row->calls, "%.3f");
 	json_bool(j, "calls_changed", row->recalled);
-	put_number(j, "change", "%.5f", row->change);
-	put_number(j, "own_change", "%.5f", row->own);
-	put_number(j, "noise", "%.5f", row->noise);
-	put_number(j, "p", "%.3g", row->p);
+	json_put_number(j, "change", "%.5f", row->change);
+	json_put_number(j, "own_change", "%.5f", row->own);
+	json_put_number(j, "noise", "%.5f", row->noise);
+	json_put_number(j, "p", "%.3g", row->p);
 	json_string(j, "verdict", cmp_verdict_words[row->verdict]);
 	json_bool(j, "certain", cmp_certain(row));
 	json_end(j);
@@ -96,7 +96,7 @@ static void put_runs(struct json *j, const struct cmp_result *r, const struct cm
 			json_text(j, NULL, of->run[side][i].path, strlen(of->run[side][i].path));
 		json_end(j);
 		json_u64(j, "iterations", r->count[side]);
-		put_number(j, "wall_ns", "%.0f", r->wall_ns[side]);
+		json_put_number(j, "wall_ns", "%.0f", r->wall_ns[side]);
 		json_end(j);
 	}
 }
@@ -155,7 +155,7 @@ void cmp_put_json(struct out *out, const struct cmp_result *r, const struct cmp_
 	json_string(&j, "per", r->iterations ? "iteration" : "slice");
 	json_bool(&j, "several", r->several);
 	json_bool(&j, "sums", r->sums);
-	put_number(&j, "common_change", "%.5f", r->drift);
+	json_put_number(&j, "common_change", "%.5f", r->drift);
 	json_u64(&j, "common_of", r->controls);
 	json_bool(&j, "common_delayed", r->delayed);
 	json_line(&j, 2);
@@ -168,13 +168,13 @@ void cmp_put_json(struct out *out, const struct cmp_result *r, const struct cmp_
 	for (i = 0; i < buf_count(&r->rows, *row) && (!top || i < top); i++) {
 		row = buf_at(&r->rows, struct cmp_row, i);
 		json_line(&j, 4);
-		put_row(&j, NULL, row);
+		json_put_row(&j, NULL, row);
 	}
 	json_line(&j, 2);
 	json_end(&j);
 	json_line(&j, 2);
 	if (r->peak.value[CMP_A] > 0 || r->peak.value[CMP_B] > 0) {
-		put_row(&j, "memory_peak", &r->peak);
+		json_put_row(&j, "memory_peak", &r->peak);
 		json_line(&j, 2);
 	}
 	put_findings(&j, r);

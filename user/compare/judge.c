@@ -435,7 +435,7 @@ static bool is_judged(const struct cmp_judged *j)
 }
 
 /* Sets the verdict of a row. Layers are parts of rows that are judged, so p is corrected among layers alone. */
-static void settle(struct cmp_judged *j, double p, const struct cmp_result *r)
+static void judge_settle(struct cmp_judged *j, double p, const struct cmp_result *r)
 {
 	const bool large = is_large(j);
 
@@ -465,7 +465,7 @@ static void correct(const struct judging *g, bool layers)
 	cmp_holm(g->value, n);
 	for (i = 0; i < g->n; i++)
 		if ((g->j[i].row.kind == CMP_LAYER) == layers)
-			settle(&g->j[i], is_large(&g->j[i]) ? g->value[k++] : 1, g->r);
+			judge_settle(&g->j[i], is_large(&g->j[i]) ? g->value[k++] : 1, g->r);
 }
 
 /*
@@ -483,7 +483,7 @@ static struct cmp_judged *most_changed(const struct judging *g)
 	return most;
 }
 
-static void judge(struct judging *g)
+static void judge_judge(struct judging *g)
 {
 	struct cmp_judged *j;
 
@@ -523,7 +523,7 @@ static bool is_contended(const struct judging *g)
 	return false;
 }
 
-static bool is_known(const struct judging *g)
+static bool judge_is_known(const struct judging *g)
 {
 	const struct cmp_judged *j;
 	unsigned n = 0;
@@ -564,10 +564,10 @@ int judge_all(struct cmp_judged *j, size_t n, const struct cmp_sides *of, struct
 	g.value = calloc(n + 1, sizeof(*g.value));
 	g.weight = calloc(n + 1, sizeof(*g.weight));
 	err = g.value && g.weight ? err : -ENOMEM;
-	g.known = !err && is_known(&g);
+	g.known = !err && judge_is_known(&g);
 	g.contended = !err && is_contended(&g);
 	for (pass = 0; pass < PASSES && !err && (!pass || most); pass++) {
-		judge(&g);
+		judge_judge(&g);
 		most = most_changed(&g);
 		if (most)
 			most->set_aside = true;

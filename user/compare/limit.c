@@ -28,7 +28,7 @@ static const char *skip_blanks(const char *at)
 	return at;
 }
 
-static int fail(const char *text, const char *at, const char *why, struct err *e)
+static int limit_fail(const char *text, const char *at, const char *why, struct err *e)
 {
 	return err_set(e, ERR_USAGE, -EINVAL,
 		       "--fail-on: '%.60s', at character %zu: %s; for example 'iteration > +5%%'", text,
@@ -44,7 +44,7 @@ static int parse_operator(const char *text, const char **at, struct cmp_limit *l
 		if (*p == ')' && (*skip_blanks(p + 1) == '>' || *skip_blanks(p + 1) == '<'))
 			end = p;
 	if (!end || end == name)
-		return fail(text, *at, "expected operator(NAME) and then > or <", e);
+		return limit_fail(text, *at, "expected operator(NAME) and then > or <", e);
 	l->metric = CMP_OF_OPERATOR;
 	l->name = name;
 	l->name_len = (size_t)(end - name);
@@ -70,10 +70,10 @@ static int parse_metric(const char *text, const char **at, struct cmp_limit *l, 
 		*at += len;
 		return 0;
 	}
-	return fail(text, *at,
-		    "expected iteration, memory.peak, memory.iteration, data, results, exchange, program or "
-		    "operator(NAME)",
-		    e);
+	return limit_fail(text, *at,
+			  "expected iteration, memory.peak, memory.iteration, data, results, exchange, program or "
+			  "operator(NAME)",
+			  e);
 }
 
 int cmp_limit_parse(const char *text, struct cmp_limit *l, struct err *e)
@@ -88,19 +88,19 @@ int cmp_limit_parse(const char *text, struct cmp_limit *l, struct err *e)
 		return err;
 	at = skip_blanks(at);
 	if (*at != '>' && *at != '<')
-		return fail(text, at, "expected > or <", e);
+		return limit_fail(text, at, "expected > or <", e);
 	l->below = *at == '<';
 	at = skip_blanks(at + 1);
 	if (*at != '+' && *at != '-' && !isdigit((unsigned char)*at))
-		return fail(text, at, "expected a percentage", e);
+		return limit_fail(text, at, "expected a percentage", e);
 	l->share = strtod(at, &end) / 100;
 	if (end == at || !isfinite(l->share))
-		return fail(text, at, "expected a percentage", e);
+		return limit_fail(text, at, "expected a percentage", e);
 	at = skip_blanks(end);
 	if (*at != '%')
-		return fail(text, at, "expected %", e);
+		return limit_fail(text, at, "expected %", e);
 	at = skip_blanks(at + 1);
-	return *at ? fail(text, at, "expected nothing more", e) : 0;
+	return *at ? limit_fail(text, at, "expected nothing more", e) : 0;
 }
 
 static bool names(const struct cmp_limit *l, const struct cmp_row *row)

@@ -29,7 +29,7 @@ static const cJSON *member(const cJSON *o, const char *key)
 }
 
 /* Returns a number, or 0 if it is none in a sane range. */
-static double number(const cJSON *o, const char *key)
+static double operand_number(const cJSON *o, const char *key)
 {
 	const cJSON *v = member(o, key);
 
@@ -43,7 +43,8 @@ static const char *text(const cJSON *o, const char *key)
 	return cJSON_IsString(v) ? v->valuestring : "";
 }
 
-static int add(struct cmp_samples *x, enum cmp_kind kind, const char *name, double value, double calls, double runq)
+static int operand_add(struct cmp_samples *x, enum cmp_kind kind, const char *name, double value, double calls,
+		       double runq)
 {
 	struct cmp_series *s;
 
@@ -67,7 +68,8 @@ static const cJSON *find_loop(const cJSON *o)
 
 	cJSON_ArrayForEach(loop, member(member(o, "iterations"), "loops"))
 	{
-		if (number(loop, "count") >= 1 && (!most || number(loop, "total_ns") > number(most, "total_ns")))
+		if (operand_number(loop, "count") >= 1 &&
+		    (!most || operand_number(loop, "total_ns") > operand_number(most, "total_ns")))
 			most = loop;
 	}
 	return most;
@@ -77,15 +79,16 @@ static int take_loop(struct cmp_samples *x, const cJSON *loop)
 {
 	const cJSON *of = member(loop, "parts");
 	/* the parts are known of some iterations, and are scaled to all of them */
-	const double known = number(of, "count"), scale = known ? number(loop, "count") / known : 1;
+	const double known = operand_number(of, "count"), scale = known ? operand_number(loop, "count") / known : 1;
 	int err;
 	size_t i;
 
-	x->wall_ns = number(loop, "p50_ns");
-	err = add(x, CMP_ITERATION, cmp_kind_words[CMP_ITERATION], number(loop, "total_ns"), number(loop, "count"), 0);
+	x->wall_ns = operand_number(loop, "p50_ns");
+	err = operand_add(x, CMP_ITERATION, cmp_kind_words[CMP_ITERATION], operand_number(loop, "total_ns"),
+			  operand_number(loop, "count"), 0);
 	for (i = 0; i < sizeof(parts) / sizeof(parts[0]) && !err && of; i++)
-		err = add(x, CMP_PART, cmp_part_words[parts[i].part],
-			  scale * number(member(of, parts[i].key), "total_ns"), known, 0);
+		err = operand_add(x, CMP_PART, cmp_part_words[parts[i].part],
+				  scale * operand_number(member(of, parts[i].key), "total_ns"), known, 0);
 	return err;
 }
 
@@ -93,10 +96,10 @@ static int take_loop(struct cmp_samples *x, const cJSON *loop)
 static int take_operator(struct cmp_samples *x, const cJSON *row)
 {
 	const cJSON *of = member(row, "estimate") ? member(row, "estimate") : row;
-	const double seen_ns = number(row, "self_ns"), self_ns = number(of, "self_ns");
+	const double seen_ns = operand_number(row, "self_ns"), self_ns = operand_number(of, "self_ns");
 
-	return add(x, CMP_OPERATOR, text(row, "name"), self_ns, number(of, "count"),
-		   number(member(row, "account"), "runq_ns") * (seen_ns ? self_ns / seen_ns : 1));
+	return operand_add(x, CMP_OPERATOR, text(row, "name"), self_ns, operand_number(of, "count"),
+			   operand_number(member(row, "account"), "runq_ns") * (seen_ns ? self_ns / seen_ns : 1));
 }
 
 static int take_table(struct cmp_samples *x, const cJSON *table)
@@ -115,7 +118,7 @@ static int take_table(struct cmp_samples *x, const cJSON *table)
 			err = take_operator(x, row);
 		if (member(row, "peak_bytes")) {
 			x->peak_known = true;
-			x->peak_bytes += (uint64_t)number(row, "peak_bytes");
+			x->peak_bytes += (uint64_t)operand_number(row, "peak_bytes");
 		}
 	}
 	return err;
@@ -127,7 +130,7 @@ static int take_rows(struct cmp_samples *x, const cJSON *o, bool slices)
 	int err = 0;
 
 	*x = (struct cmp_samples){.iterations = loop != NULL, .sums = true, .events = true, .n = 1};
-	x->count = loop ? (uint64_t)number(loop, "count") : CMP_SLICES;
+	x->count = loop ? (uint64_t)operand_number(loop, "count") : CMP_SLICES;
 	if (loop)
 		err = take_loop(x, loop);
 	cJSON_ArrayForEach(table, member(o, "tables"))
@@ -186,10 +189,10 @@ static int take_session(struct mdl_session *s, const cJSON *o)
 	s->comm = strdup(text(target, "comm"));
 	s->cmdline = strdup(text(target, "cmdline"));
 	s->hostname = strdup(text(cJSON_GetArrayItem(member(o, "labels"), 0), "hostname"));
-	s->start_unix_ns = (uint64_t)number(member(o, "window"), "start_unix_ns");
-	s->duration_ns = (uint64_t)number(member(o, "window"), "duration_ns");
-	s->loss.attempted = (uint64_t)number(member(o, "loss"), "attempted");
-	s->loss.dropped = (uint64_t)number(member(o, "loss"), "dropped");
+	s->start_unix_ns = (uint64_t)operand_number(member(o, "window"), "start_unix_ns");
+	s->duration_ns = (uint64_t)operand_number(member(o, "window"), "duration_ns");
+	s->loss.attempted = (uint64_t)operand_number(member(o, "loss"), "attempted");
+	s->loss.dropped = (uint64_t)operand_number(member(o, "loss"), "dropped");
 	s->cost.scale = cJSON_IsTrue(member(member(o, "cost"), "taken_out"));
 	s->account = true;
 	if (!s->mxbpf_version || !s->comm || !s->cmdline || !s->hostname)

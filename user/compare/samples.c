@@ -38,7 +38,7 @@ struct reading {
 	uint64_t first_ns;
 };
 
-static uint64_t key_of(enum cmp_kind kind, const char *name, size_t len, const char *detail, size_t detail_len)
+static uint64_t samples_key_of(enum cmp_kind kind, const char *name, size_t len, const char *detail, size_t detail_len)
 {
 	const char tag[2] = {(char)('a' + kind), detail ? 'd' : '-'};
 
@@ -80,7 +80,7 @@ struct cmp_series *cmp_series_add(struct cmp_samples *x, enum cmp_kind kind, con
 	struct cmp_series s = {.kind = kind, .name_len = len, .detail_len = detail_len};
 	struct cmp_series *at;
 
-	s.key = key_of(kind, name, len, detail, detail_len);
+	s.key = samples_key_of(kind, name, len, detail, detail_len);
 	at = (struct cmp_series *)cmp_series_find(x, s.key);
 	if (at) /* two ids with the same text */
 		return at;
@@ -233,8 +233,8 @@ static size_t bin_of(const struct cmp_samples *x, uint64_t ns, size_t near)
 /* ---- events */
 
 /* Returns the row of two ids; `kind` tells apart ids of details. Returns NULL without memory or beyond the limit. */
-static struct cmp_series *row_of(struct reading *r, enum cmp_kind kind, uint64_t name_id, uint64_t detail_id,
-				 const char *detail, size_t detail_len, int *err)
+static struct cmp_series *samples_row_of(struct reading *r, enum cmp_kind kind, uint64_t name_id, uint64_t detail_id,
+					 const char *detail, size_t detail_len, int *err)
 {
 	struct cmp_samples *x = r->x;
 	uint64_t *at = hash_put(&x->by_id, name_id, detail_id ^ (uint64_t)kind << 60);
@@ -278,7 +278,7 @@ static int add_shape(struct reading *r, const struct mxbpf_span *s)
 	if (!args || buf_count(&x->shapes, struct cmp_shape) >= CMP_SERIES_MAX)
 		return 0;
 	name = mdl_name(r->m, s->name_id, &shape.name_len);
-	shape.name_key = key_of(CMP_OPERATOR, name, shape.name_len, NULL, 0);
+	shape.name_key = samples_key_of(CMP_OPERATOR, name, shape.name_len, NULL, 0);
 	shape.key = hash_text(shape.name_key, args, shape.args_len);
 	shape.name = dup_text(name, shape.name_len);
 	shape.args = dup_text(args, shape.args_len);
@@ -315,7 +315,7 @@ static int add_span(struct reading *r, const struct mxbpf_rec *rec)
 	cost_take_span(r->m, &s, r->s);
 	raw -= s.self_ns;
 	s.self_ns = s.self_ns > runq ? s.self_ns - runq : 0;
-	row = row_of(r, CMP_OPERATOR, s.name_id, 0, NULL, 0, &err);
+	row = samples_row_of(r, CMP_OPERATOR, s.name_id, 0, NULL, 0, &err);
 	if (!row)
 		return err;
 	row->calls++;
@@ -325,7 +325,7 @@ static int add_span(struct reading *r, const struct mxbpf_rec *rec)
 	if (s.args_id && !err)
 		err = add_shape(r, &s);
 	layer = s.layer_id ? mdl_text(r->m, MXBPF_NAME_LAYER, s.layer_id, &len) : NULL;
-	row = layer && !err ? row_of(r, CMP_LAYER, s.name_id, s.layer_id, layer, len, &err) : NULL;
+	row = layer && !err ? samples_row_of(r, CMP_LAYER, s.name_id, s.layer_id, layer, len, &err) : NULL;
 	if (row) {
 		row->calls++;
 		row->value[bin] += (float)s.self_ns;
@@ -344,9 +344,9 @@ static int add_kernel(struct reading *r, const struct mxbpf_rec *rec)
 	if (bin == r->x->n || a.cls == MXBPF_ACTIVITY_SYNC)
 		return 0;
 	len = snprintf(grid, sizeof(grid), "%" PRIu32 "x%" PRIu32 "x%" PRIu32, a.grid[0], a.grid[1], a.grid[2]);
-	row = row_of(r, CMP_KERNEL, a.name_id, hash_text(HASH_SEED, (const char *)a.grid, sizeof(a.grid)) >> 8,
-		     a.cls == MXBPF_ACTIVITY_KERNEL ? grid : NULL, a.cls == MXBPF_ACTIVITY_KERNEL ? (size_t)len : 0,
-		     &err);
+	row = samples_row_of(r, CMP_KERNEL, a.name_id, hash_text(HASH_SEED, (const char *)a.grid, sizeof(a.grid)) >> 8,
+			     a.cls == MXBPF_ACTIVITY_KERNEL ? grid : NULL,
+			     a.cls == MXBPF_ACTIVITY_KERNEL ? (size_t)len : 0, &err);
 	if (!row)
 		return err;
 	row->calls++;
@@ -400,7 +400,7 @@ static int find_first(void *ctx, const void *recs, size_t bytes)
 
 /* ---- memory */
 
-static int by_time(const void *va, const void *vb)
+static int samples_by_time(const void *va, const void *vb)
 {
 	const struct cmp_alloc *a = va, *b = vb;
 
@@ -424,7 +424,7 @@ static int add_memory(struct cmp_samples *x)
 	s = cmp_series_add(x, CMP_MEMORY, cmp_kind_words[CMP_MEMORY], 6, NULL, 0);
 	if (!s)
 		return -ENOMEM;
-	qsort(a, n, sizeof(*a), by_time);
+	qsort(a, n, sizeof(*a), samples_by_time);
 	for (i = 0; i < n; i++) {
 		for (; bin < x->n && a[i].ns >= x->bin[bin].end_ns; bin++) {
 			s->value[bin] = (float)(most - least);

@@ -248,7 +248,7 @@ static const char *mark(const struct cmp_row *row)
 	return row->verdict == CMP_NOISE ? "~" : row->verdict == CMP_SMALL ? "" : cmp_verdict_words[row->verdict];
 }
 
-static void put_row(struct out *out, const struct cmp_row *row)
+static void text_put_row(struct out *out, const struct cmp_row *row)
 {
 	char name[CMP_NAME_BYTES], a[24], b[24], percent[24] = "-", noise[24] = "-", calls[48] = "";
 	const bool judged = row->verdict == CMP_NOISE || row->verdict == CMP_CHANGED;
@@ -283,7 +283,7 @@ static bool is_shown(const struct cmp_row *row)
 	return row->kind != CMP_LAYER || cmp_certain(row);
 }
 
-static void put_table(struct out *out, const struct cmp_result *r, unsigned top)
+static void text_put_table(struct out *out, const struct cmp_result *r, unsigned top)
 {
 	const struct cmp_row *row;
 	size_t i, shown = 0, left = 0;
@@ -298,11 +298,11 @@ static void put_table(struct out *out, const struct cmp_result *r, unsigned top)
 			left++;
 			continue;
 		}
-		put_row(out, row);
+		text_put_row(out, row);
 		shown++;
 	}
 	if (r->peak.value[CMP_A] > 0 || r->peak.value[CMP_B] > 0)
-		put_row(out, &r->peak);
+		text_put_row(out, &r->peak);
 	if (left)
 		out_printf(out, "%zu more rows (--top 0 shows all)\n", left);
 	out_puts(out, "\n~: not certain. A certain change is larger than the noise in all rows together.\n"
@@ -355,7 +355,7 @@ void cmp_put_common(struct out *out, const struct cmp_result *r)
 		out_puts(out, "What the operators have in common is not known: too few of them tell it.\n");
 }
 
-static void put_notes(struct out *out, const struct cmp_result *r, const struct cmp_sides *of)
+static void text_put_notes(struct out *out, const struct cmp_result *r, const struct cmp_sides *of)
 {
 	char a[32], b[32];
 
@@ -374,8 +374,8 @@ void cmp_put_text(struct out *out, const struct cmp_result *r, const struct cmp_
 {
 	put_differences(out, r);
 	put_sentences(out, r);
-	put_table(out, r, top);
-	put_notes(out, r, of);
+	text_put_table(out, r, top);
+	text_put_notes(out, r, of);
 	put_findings(out, r);
 	put_shapes(out, r);
 }

@@ -56,7 +56,7 @@ static int make_log(struct cmp_track *t, const float *v, size_t n, double eps, d
 	return 0;
 }
 
-static int make(struct cmp_track *t, const float *v, size_t n, double eps, double small)
+static int track_make(struct cmp_track *t, const float *v, size_t n, double eps, double small)
 {
 	int err;
 
@@ -146,9 +146,9 @@ int judge_track(struct cmp_judged *j, const struct cmp_sides *of, double eps, do
 		j->tracks[side] = of->n[side];
 		for (i = 0; i < of->n[side] && !err; i++) {
 			s = cmp_series_find(&of->run[side][i].x, j->row.key);
-			err = j->track[side]
-				      ? make(&j->track[side][i], s ? s->value : NULL, of->run[side][i].x.n, eps, small)
-				      : -ENOMEM;
+			err = j->track[side] ? track_make(&j->track[side][i], s ? s->value : NULL, of->run[side][i].x.n,
+							  eps, small)
+					     : -ENOMEM;
 			if (!err && s)
 				err = add_numbers(j, (enum cmp_which)side, of->n[side], s, &of->run[side][i].x);
 			mean[side] += err ? 0 : j->track[side][i].centre / of->n[side];

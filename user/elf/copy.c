@@ -19,7 +19,7 @@ static const uint32_t types[] = {SHT_SYMTAB, SHT_DYNSYM, SHT_STRTAB, SHT_SYMTAB_
 static const char *const names[] = {".eh_frame_hdr", ".eh_frame", ".debug_frame"};
 
 /* Copies one part. A part that is outside of the file or does not fit is left out. */
-static int put(const struct elf *f, uint64_t off, uint64_t n, size_t max_bytes, struct elf_copy *c)
+static int copy_put(const struct elf *f, uint64_t off, uint64_t n, size_t max_bytes, struct elf_copy *c)
 {
 	int err;
 
@@ -64,11 +64,11 @@ static int put_sections(const struct elf *f, size_t max_bytes, struct elf_copy *
 	for (uint32_t i = 0; !err && i < f->nshdrs; i++) {
 		memcpy(&sh, headers + i * sizeof(sh), sizeof(sh));
 		if (is_wanted(sh.sh_type))
-			err = put(f, sh.sh_offset, sh.sh_size, max_bytes, c);
+			err = copy_put(f, sh.sh_offset, sh.sh_size, max_bytes, c);
 	}
 	for (size_t i = 0; !err && i < sizeof(names) / sizeof(names[0]); i++)
 		if (!elf_section_named(f, names[i], &sh) && sh.sh_type == SHT_PROGBITS)
-			err = put(f, sh.sh_offset, sh.sh_size, max_bytes, c);
+			err = copy_put(f, sh.sh_offset, sh.sh_size, max_bytes, c);
 	forget_compressed(f, c);
 	return err;
 }
@@ -80,7 +80,7 @@ static int put_segments(const struct elf *f, size_t max_bytes, struct elf_copy *
 
 	for (uint32_t i = 0; !err && i < f->nloads; i++)
 		if (!(f->loads[i].flags & PF_W))
-			err = put(f, f->loads[i].off, f->loads[i].bytes, max_bytes, c);
+			err = copy_put(f, f->loads[i].off, f->loads[i].bytes, max_bytes, c);
 	return err;
 }
 
@@ -118,12 +118,12 @@ int elf_copy(const struct elf *f, size_t max_bytes, struct elf_copy *c)
 		return -errno;
 	}
 	h = c->image;
-	err = put(f, 0, sizeof(*h), max_bytes, c);
+	err = copy_put(f, 0, sizeof(*h), max_bytes, c);
 	phdrs_bytes = h->e_phnum * sizeof(Elf64_Phdr);
 	if (!err && (h->e_phoff > c->bytes || phdrs_bytes > c->bytes - h->e_phoff))
 		return -EBADMSG; /* the header is another one than at elf_open() */
-	err = err ? err : put(f, h->e_phoff, phdrs_bytes, max_bytes, c);
-	err = err ? err : put(f, f->shdrs_off, f->nshdrs * sizeof(Elf64_Shdr), max_bytes, c);
+	err = err ? err : copy_put(f, h->e_phoff, phdrs_bytes, max_bytes, c);
+	err = err ? err : copy_put(f, f->shdrs_off, f->nshdrs * sizeof(Elf64_Shdr), max_bytes, c);
 	if (!err)
 		err = f->nshdrs ? put_sections(f, max_bytes, c) : put_segments(f, max_bytes, c);
 	/* use the section headers that were checked, even if copied data has overwritten this header */

@@ -23,7 +23,7 @@ void cursor_init(struct cursor *c, const struct elf *f, uint64_t va, uint64_t en
 	c->held_va = va;
 }
 
-static int fail(struct cursor *c, int err)
+static int cursor_fail(struct cursor *c, int err)
 {
 	if (!c->err)
 		c->err = err == -ENOENT || err == -ENODATA ? -EBADMSG : err;
@@ -31,14 +31,14 @@ static int fail(struct cursor *c, int err)
 	return c->err;
 }
 
-static int hold(struct cursor *c, unsigned n)
+static int cursor_hold(struct cursor *c, unsigned n)
 {
 	const struct elf_load *l = elf_load_at(c->f, c->va, n);
 	uint64_t left;
 	int err;
 
 	if (!l || c->va > c->end_va || n > c->end_va - c->va)
-		return fail(c, -EBADMSG);
+		return cursor_fail(c, -EBADMSG);
 	left = l->bytes - (c->va - l->va);
 	if (left > c->end_va - c->va)
 		left = c->end_va - c->va;
@@ -47,7 +47,7 @@ static int hold(struct cursor *c, unsigned n)
 	err = elf_pread_kept(c->f, l->off + (c->va - l->va), c->bytes, c->held);
 	if (err)
 		c->held = 0;
-	return err ? fail(c, err) : 0;
+	return err ? cursor_fail(c, err) : 0;
 }
 
 uint64_t cursor_u(struct cursor *c, unsigned n)
@@ -57,7 +57,7 @@ uint64_t cursor_u(struct cursor *c, unsigned n)
 	if (c->err)
 		return 0;
 	if (at > c->held || n > c->held - at) {
-		if (hold(c, n))
+		if (cursor_hold(c, n))
 			return 0;
 		at = 0;
 	}
@@ -77,7 +77,7 @@ uint64_t cursor_uleb(struct cursor *c)
 		if (!(byte & 0x80))
 			return v;
 	}
-	fail(c, -EBADMSG);
+	cursor_fail(c, -EBADMSG);
 	return 0;
 }
 
@@ -95,14 +95,14 @@ int64_t cursor_sleb(struct cursor *c)
 			v |= ~(uint64_t)0 << (shift + 7);
 		return (int64_t)v;
 	}
-	fail(c, -EBADMSG);
+	cursor_fail(c, -EBADMSG);
 	return 0;
 }
 
 void cursor_skip(struct cursor *c, uint64_t n)
 {
 	if (c->va > c->end_va || n > c->end_va - c->va)
-		fail(c, -EBADMSG);
+		cursor_fail(c, -EBADMSG);
 	else
 		c->va += n;
 }
@@ -128,17 +128,17 @@ uint64_t cursor_ptr(struct cursor *c, uint8_t enc)
 	else if (bytes[form])
 		v = cursor_u(c, bytes[form]);
 	else
-		fail(c, -EBADMSG);
+		cursor_fail(c, -EBADMSG);
 	if (form > PE_SLEB && bytes[form])
 		v = sign_extended(v, bytes[form]);
 	/* Pointers relative to text, data or a function do not occur on x86-64. */
 	if ((enc & PE_RELATIVE) && (enc & PE_RELATIVE) != PE_PCREL)
-		fail(c, -EBADMSG);
+		cursor_fail(c, -EBADMSG);
 	if (c->err || !v)
 		return 0;
 	if (enc & PE_PCREL)
 		v += at;
 	if (enc & PE_INDIRECT && elf_read_va(c->f, v, &v, sizeof(v)))
-		fail(c, -EBADMSG);
+		cursor_fail(c, -EBADMSG);
 	return c->err ? 0 : v;
 }

@@ -11,7 +11,7 @@
 #define TABLE_MAX_BYTES ((uint64_t)512 << 20)
 
 /* Returns an owned copy of a part of the file, with one NUL after it. On failure returns NULL and sets *err. */
-static char *copy(const struct elf *f, uint64_t off, uint64_t bytes, int *err)
+static char *each_copy(const struct elf *f, uint64_t off, uint64_t bytes, int *err)
 {
 	char *data;
 
@@ -41,8 +41,8 @@ static uint64_t start_of(const char *name, size_t n)
 }
 
 /* Compares the first 8 bytes of each name first. They are in one array, while the names take up to 60 MB. */
-static int walk(const struct elf_funcs *all, const char *prefix,
-		int (*fn)(void *ctx, const char *name, const struct elf_sym *sym), void *ctx)
+static int each_walk(const struct elf_funcs *all, const char *prefix,
+		     int (*fn)(void *ctx, const char *name, const struct elf_sym *sym), void *ctx)
 {
 	size_t n = strlen(prefix);
 	uint64_t start = start_of(prefix, n), mask = n < sizeof(start) ? ((uint64_t)1 << 8 * n) - 1 : ~(uint64_t)0;
@@ -92,9 +92,9 @@ static int read_funcs(struct elf *f)
 	if (!err && all->table.nsyms > TABLE_MAX_BYTES / sizeof(Elf64_Sym))
 		err = -EBADMSG;
 	if (!err)
-		all->syms = (Elf64_Sym *)copy(f, all->table.syms_off, all->table.nsyms * sizeof(Elf64_Sym), &err);
+		all->syms = (Elf64_Sym *)each_copy(f, all->table.syms_off, all->table.nsyms * sizeof(Elf64_Sym), &err);
 	if (!err)
-		all->strs = copy(f, all->table.strs_off, all->table.strs_bytes, &err);
+		all->strs = each_copy(f, all->table.strs_off, all->table.strs_bytes, &err);
 	if (!err)
 		err = read_starts(all);
 	if (err)
@@ -107,7 +107,7 @@ int elf_each_func(struct elf *f, const char *prefix, int (*fn)(void *ctx, const 
 {
 	int err = f->funcs.syms ? 0 : read_funcs(f);
 
-	return err ? err : walk(&f->funcs, prefix, fn, ctx);
+	return err ? err : each_walk(&f->funcs, prefix, fn, ctx);
 }
 
 int elf_section_named(const struct elf *f, const char *name, Elf64_Shdr *out)
@@ -138,7 +138,7 @@ int elf_each_string(struct elf *f, int (*fn)(void *ctx, const char *text, size_t
 	int ret = elf_section_named(f, ".rodata", &sh);
 
 	if (!ret)
-		data = copy(f, sh.sh_offset, sh.sh_size, &ret);
+		data = each_copy(f, sh.sh_offset, sh.sh_size, &ret);
 	for (uint64_t at = 0; !ret && at < sh.sh_size;) {
 		size_t len = strlen(data + at);
 

@@ -30,7 +30,7 @@ struct found {
 	unsigned n;
 };
 
-static void add(struct found *f, uint64_t va)
+static void hidden_add(struct found *f, uint64_t va)
 {
 	for (unsigned i = 0; i < f->n && i < FOUND_MAX; i++)
 		if (f->va[i] == va)
@@ -40,7 +40,7 @@ static void add(struct found *f, uint64_t va)
 	f->n++;
 }
 
-static int fail(struct err *e, int err, const char *what, const char *name)
+static int hidden_fail(struct err *e, int err, const char *what, const char *name)
 {
 	return err_set(e, ERR_TARGET, err, "%s %s: %s", what, name,
 		       err == -ENOENT	  ? "none in the library"
@@ -124,7 +124,7 @@ static void words_with(const struct elf *f, uint64_t value, struct found *out)
 {
 	for (size_t i = 0; i < f->nwords; i++)
 		if (f->words[i].value == value)
-			add(out, f->words[i].va);
+			hidden_add(out, f->words[i].va);
 }
 
 /* ---- texts */
@@ -139,7 +139,7 @@ static int on_text(void *ctx, uint64_t off)
 {
 	const struct text_search *s = ctx;
 
-	add(s->out, s->va + (off - s->off) + 1);
+	hidden_add(s->out, s->va + (off - s->off) + 1);
 	return 0;
 }
 
@@ -229,7 +229,7 @@ static int find_vtable(struct elf *f, const char *class_name, struct found *tabl
 		uint64_t off;
 
 		if (first && no_offset_to_object(f, uses.va[i] - 8) && !elf_exec_off(f, first->value, &off))
-			add(tables, uses.va[i] + 8);
+			hidden_add(tables, uses.va[i] + 8);
 	}
 	return err;
 }
@@ -249,7 +249,7 @@ int elf_find_vtable(struct elf *f, const char *class_name, uint64_t *va, struct 
 {
 	int err = one_vtable(f, class_name, va);
 
-	return err ? fail(e, err, "virtual table of", class_name) : 0;
+	return err ? hidden_fail(e, err, "virtual table of", class_name) : 0;
 }
 
 int elf_find_virtual(struct elf *f, const char *class_name, unsigned slot, struct elf_sym *sym, struct err *e)
@@ -261,7 +261,7 @@ int elf_find_virtual(struct elf *f, const char *class_name, unsigned slot, struc
 	word = err ? NULL : word_at(f, va + 8ull * slot);
 	if (!err)
 		err = word ? func_of(f, word->value, true, sym) : -ENOENT;
-	return err ? fail(e, err, "virtual table of", class_name) : 0;
+	return err ? hidden_fail(e, err, "virtual table of", class_name) : 0;
 }
 
 /* Finds lea reg, [rip + disp] of one of the texts. */
@@ -275,7 +275,7 @@ static void users_in(const uint8_t *code, size_t bytes, uint64_t va, const struc
 		memcpy(&disp, code + at + 3, sizeof(disp));
 		for (unsigned i = 0; i < texts->n && i < FOUND_MAX; i++)
 			if (va + at + LEA_BYTES + (uint64_t)(int64_t)disp == texts->va[i])
-				add(users, va + at);
+				hidden_add(users, va + at);
 	}
 }
 
@@ -317,7 +317,7 @@ static int one_func(struct elf *f, const struct found *places, bool at_start, st
 			return err;
 		if (err)
 			continue;
-		add(&funcs, s.va);
+		hidden_add(&funcs, s.va);
 		*sym = s;
 	}
 	return funcs.n == 1 ? 0 : funcs.n ? -ENOTUNIQ : -ENOENT;
@@ -332,7 +332,7 @@ int elf_find_text_user(struct elf *f, const char *text, struct elf_sym *sym, str
 		err = texts.n > FOUND_MAX ? -ENOTUNIQ : each_user(f, &texts, &users);
 	if (!err)
 		err = one_func(f, &users, false, sym);
-	return err ? fail(e, err, "function with the text", text) : 0;
+	return err ? hidden_fail(e, err, "function with the text", text) : 0;
 }
 
 int elf_find_taken(struct elf *f, const struct elf_sym *by, struct elf_sym *sym, struct err *e)
@@ -356,10 +356,10 @@ int elf_find_taken(struct elf *f, const struct elf_sym *by, struct elf_sym *sym,
 		va = by->va + at + LEA_BYTES + (uint64_t)(int64_t)disp;
 		word = code[at + 1] == 0x8b ? word_at(f, va) : NULL;
 		if (code[at + 1] == 0x8d || word)
-			add(&taken, word ? word->value : va);
+			hidden_add(&taken, word ? word->value : va);
 	}
 	free(code);
 	if (!err)
 		err = one_func(f, &taken, true, sym);
-	return err ? fail(e, err, "function whose address is taken by", "another") : 0;
+	return err ? hidden_fail(e, err, "function whose address is taken by", "another") : 0;
 }

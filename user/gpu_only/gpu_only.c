@@ -338,7 +338,7 @@ static int write_part(struct gpu_only *g, const struct part *p)
 
 /* ---- the recording */
 
-static int describe(struct gpu_only *g)
+static int gpu_only_describe(struct gpu_only *g)
 {
 	struct mdl_session *s = &g->about;
 	char host[256] = "";
@@ -372,7 +372,7 @@ static int open_writer(struct gpu_only *g, struct err *e)
 	int fd;
 
 	g->model = mdl_new();
-	if (!g->model || describe(g))
+	if (!g->model || gpu_only_describe(g))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	fd = out_create(g->o->recording, e);
 	return fd < 0 ? fd : rec_writer_open(fd, g->o->max_bytes, &g->about, &g->writer, e);

@@ -100,7 +100,7 @@ static const struct {
 	{WHOLE("strlen"), DESTROYS},
 };
 
-static bool begins(const char *name, const char *text)
+static bool callee_begins(const char *name, const char *text)
 {
 	return !strncmp(name, text, strlen(text));
 }
@@ -116,11 +116,11 @@ static bool matches(size_t r, const char *name)
 {
 	if (rows[r].begin && !rows[r].inside)
 		return !strcmp(name, rows[r].begin);
-	return (!rows[r].begin || begins(name, rows[r].begin)) && (!rows[r].inside || strstr(name, rows[r].inside)) &&
-	       (!rows[r].end || ends(name, rows[r].end));
+	return (!rows[r].begin || callee_begins(name, rows[r].begin)) &&
+	       (!rows[r].inside || strstr(name, rows[r].inside)) && (!rows[r].end || ends(name, rows[r].end));
 }
 
-static void judge(const char *name, struct callee *out)
+static void callee_judge(const char *name, struct callee *out)
 {
 	out->cold = strstr(name, ".cold");
 	for (size_t r = 0; r < sizeof(rows) / sizeof(*rows); r++) {
@@ -157,7 +157,7 @@ static int judged(int len, const char *name, struct callee *out)
 	if (len == -ENOENT)
 		return 0;
 	if (len > 0 && len < NAME_BYTES - 1)
-		judge(name, out);
+		callee_judge(name, out);
 	return len < 0 ? len : 0;
 }
 

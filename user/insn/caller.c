@@ -39,7 +39,7 @@ static int reg_no(ZydisRegister r)
 	return whole >= ZYDIS_REGISTER_RAX && whole <= ZYDIS_REGISTER_R15 ? (int)whole - ZYDIS_REGISTER_RAX : -1;
 }
 
-static void begin(struct state *s)
+static void caller_begin(struct state *s)
 {
 	memset(s, 0, sizeof(*s));
 	for (unsigned i = 0; i < SPILLS; i++)
@@ -131,7 +131,7 @@ static bool epilogue(const ZydisDecodedInstruction *insn, const ZydisDecodedOper
 		ops[0].reg.value == ZYDIS_REGISTER_RSP);
 }
 
-static void step(struct state *s, const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *ops)
+static void caller_step(struct state *s, const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *ops)
 {
 	const struct value unknown = {0};
 	struct value v = moved(s, insn, ops);
@@ -172,14 +172,15 @@ static bool given(const struct state *s, const struct caller_shape *shape)
  * Walks in the order of addresses over all branches. A register that is written anywhere on the way counts as lost.
  * Compilers write a register only once if they reserve it for the whole function.
  */
-static int walk(const uint8_t *code, size_t size, size_t call, const struct caller_shape *shape, struct caller *out)
+static int caller_walk(const uint8_t *code, size_t size, size_t call, const struct caller_shape *shape,
+		       struct caller *out)
 {
 	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
 	ZydisDecodedInstruction insn;
 	ZydisDecoder decoder;
 	struct state s;
 
-	begin(&s);
+	caller_begin(&s);
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	for (size_t at = 0; at < size; at += insn.length) {
 		if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, code + at, size - at, &insn, ops)))
@@ -195,7 +196,7 @@ static int walk(const uint8_t *code, size_t size, size_t call, const struct call
 			out->shaped = true;
 			return 0;
 		}
-		step(&s, &insn, ops);
+		caller_step(&s, &insn, ops);
 	}
 	return out->return_va ? 0 : -ENOENT;
 }
@@ -246,7 +247,7 @@ int caller_find(struct elf *elf, uint64_t call_va, const struct caller_shape *sh
 		return -ENOMEM;
 	err = elf_read_va(elf, fde.start_va, code, size);
 	if (!err)
-		err = walk(code, size, (size_t)(call_va - fde.start_va), shape, out);
+		err = caller_walk(code, size, (size_t)(call_va - fde.start_va), shape, out);
 	free(code);
 	return err;
 }

@@ -70,7 +70,7 @@ static enum cfg_kind kind_of(const ZydisDecodedInstruction *i)
 	return i->raw.imm[0].is_relative || i->mnemonic == ZYDIS_MNEMONIC_XABORT ? CFG_STRANGE : CFG_PLAIN;
 }
 
-static void describe(struct cfg_op *op, const ZydisDecodedInstruction *i)
+static void cfg_describe(struct cfg_op *op, const ZydisDecodedInstruction *i)
 {
 	op->len = i->length;
 	op->kind = (uint8_t)kind_of(i);
@@ -98,7 +98,7 @@ static int decode_frag(struct cfg *g, struct cfg_frag *frag)
 		/* The last instruction may not cross the end, because the decoder gets no bytes after it. */
 		if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, frag->code + at, size - at, &insn)))
 			return refuse_at(g, -EILSEQ, "no instruction", op.va);
-		describe(&op, &insn);
+		cfg_describe(&op, &insn);
 		if (buf_put(&g->ops, &op, sizeof(op)))
 			return -ENOMEM;
 		at += insn.length;
@@ -331,7 +331,7 @@ static int merge_callee(struct cfg *g, uint32_t i, uint32_t *out)
 }
 
 /* Handles a tail call: the other function takes over, and the caller sees one call. */
-static int leave(struct cfg *g, uint32_t i, const struct callee *callee)
+static int cfg_leave(struct cfg *g, uint32_t i, const struct callee *callee)
 {
 	struct cfg_op *op = cfg_op(g, i);
 	uint32_t return_op = g->frags[op->frag].return_op;
@@ -359,7 +359,7 @@ static int leave_by_jump(struct cfg *g, uint32_t i, uint64_t va)
 		return err;
 	if (!at_entry_depth(&cfa) || elf_exec_off(g->elf, va, &off))
 		return refuse_at(g, -ENOENT, "a jump out of the function", cfg_op(g, i)->va);
-	return leave(g, i, &callee);
+	return cfg_leave(g, i, &callee);
 }
 
 /* Everything in a merged callee counts as work, because a cut before it would be too early however little it does. */
@@ -422,7 +422,7 @@ static int visit_jmp_indirect(struct cfg *g, uint32_t i)
 	if (!at_entry_depth(&cfa))
 		return refuse_at(g, -ENOENT, "an indirect jump of unknown form", op.va);
 	err = op.target_va ? callee_of_slot(g->elf, op.target_va, &callee) : 0;
-	return err ? err : leave(g, i, &callee);
+	return err ? err : cfg_leave(g, i, &callee);
 }
 
 static const struct elf_call_site *site_of(const struct cfg_frag *frag, uint64_t va)

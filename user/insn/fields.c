@@ -147,7 +147,7 @@ static struct value value_at(const struct reader *r, ZydisRegister reg)
 	return n < 0 || !r->now.reached ? unknown : r->now.reg[n];
 }
 
-static struct slot *slot_of(struct reader *r, int64_t disp)
+static struct slot *fields_slot_of(struct reader *r, int64_t disp)
 {
 	struct slot *empty = NULL;
 
@@ -188,13 +188,13 @@ static void store(struct reader *r)
 		note(&r->copied, v.off[0]);
 	if (to->mem.base != ZYDIS_REGISTER_RSP)
 		return;
-	s = slot_of(r, to->mem.disp.value);
+	s = fields_slot_of(r, to->mem.disp.value);
 	if (s)
 		s->value = v;
 }
 
 /* Notes which words of the argument the instruction reads. */
-static void look(struct reader *r)
+static void fields_look(struct reader *r)
 {
 	for (unsigned i = 0; i < r->w.insn.operand_count_visible; i++) {
 		const ZydisDecodedOperand *op = &r->w.ops[i];
@@ -224,7 +224,7 @@ static struct value moved(struct reader *r)
 	    from->mem.segment == ZYDIS_REGISTER_FS)
 		return v;
 	if (from->mem.base == ZYDIS_REGISTER_RSP)
-		return slot_of(r, from->mem.disp.value) ? slot_of(r, from->mem.disp.value)->value : v;
+		return fields_slot_of(r, from->mem.disp.value) ? fields_slot_of(r, from->mem.disp.value)->value : v;
 	v = value_at(r, from->mem.base);
 	if (!v.depth || v.depth > LOADS_MAX)
 		return (struct value){0};
@@ -264,13 +264,13 @@ static void write_regs(struct reader *r)
 	}
 }
 
-static void step(struct reader *r)
+static void fields_step(struct reader *r)
 {
 	ZydisInstructionCategory c = r->w.insn.meta.category;
 	ZyanU64 to;
 
 	arrive(r);
-	look(r);
+	fields_look(r);
 	store(r);
 	if (c == ZYDIS_CATEGORY_CALL) {
 		call(r);
@@ -299,7 +299,7 @@ static int read_code(struct elf *elf, const struct elf_sym *func, struct reader 
 	r->now.reached = true;
 	r->now.reg[reg_number(ZYDIS_REGISTER_RSI)].depth = 1;
 	while (walk_next(&r->w))
-		step(r);
+		fields_step(r);
 	return 0;
 }
 

@@ -306,7 +306,7 @@ static bool crosses(const struct flow *f, uint32_t pair)
 	return f->via[f->arcs[2 * pair].to] && !f->via[f->arcs[2 * pair + 1].to];
 }
 
-static int collect(struct flow *f, struct flow_pick *picks, unsigned max)
+static int flow_collect(struct flow *f, struct flow_pick *picks, unsigned max)
 {
 	const struct flow_graph *g = f->g;
 	uint32_t pair = g->nnodes;
@@ -342,5 +342,5 @@ int flow_cut(struct flow *f, unsigned level, enum flow_mode mode, struct flow_pi
 		if (room >= INFINITE / 2 || total > most)
 			return 0;
 	}
-	return total ? collect(f, picks, max) : 0;
+	return total ? flow_collect(f, picks, max) : 0;
 }

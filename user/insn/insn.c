@@ -266,7 +266,7 @@ static bool comes_back(const uint8_t *code, size_t size, size_t to, bool only_pa
 	return false;
 }
 
-static void describe(const struct decoded *d, uint64_t va, struct insn_entry *out)
+static void insn_describe(const struct decoded *d, uint64_t va, struct insn_entry *out)
 {
 	ZydisFormatter formatter;
 
@@ -305,13 +305,13 @@ int insn_place_entry(const uint8_t *code, size_t size, uint64_t va, struct insn_
 	if (decode(code, size, &d))
 		return err_set(e, ERR_TARGET, -EILSEQ, "no instruction at the function's start (0x%llx)",
 			       (unsigned long long)va);
-	describe(&d, va, out);
+	insn_describe(&d, va, out);
 	if (out->cost == INSN_EMULATED)
 		return 0;
 	slide = find_slide(code, size, &only_padding);
 	if (slide && !comes_back(code, size, slide, only_padding) && !decode(code + slide, size - slide, &d)) {
 		out->delta_bytes = (uint32_t)slide;
-		describe(&d, va + slide, out);
+		insn_describe(&d, va + slide, out);
 		return 0;
 	}
 	if (out->cost == INSN_REFUSED)

@@ -252,14 +252,14 @@ static void note_writes(struct follow *f, const struct decoded *d)
 	}
 }
 
-static void forget(struct follow *f)
+static void table_forget(struct follow *f)
 {
 	for (unsigned r = 0; r < NREGS; r++)
 		f->regs[r] = fresh(f);
 	f->compared = f->word_known = false;
 }
 
-static int step(struct follow *f, const ZydisDecoder *decoder)
+static int table_step(struct follow *f, const ZydisDecoder *decoder)
 {
 	const struct cfg_op *op = cfg_op(f->g, f->at);
 	const struct cfg_frag *frag = &f->g->frags[op->frag];
@@ -271,7 +271,7 @@ static int step(struct follow *f, const ZydisDecoder *decoder)
 	if (op->kind != CFG_PLAIN) {
 		note_branch(f, op);
 		if (op->kind != CFG_JCC)
-			forget(f);
+			table_forget(f);
 		return 0;
 	}
 	note_writes(f, &d);
@@ -330,7 +330,7 @@ static int read_cases(struct cfg *g, uint32_t jump, const struct value *v, uint6
 	return 0;
 }
 
-static int put_table(struct cfg *g, const struct follow *f, const struct value *v, uint32_t jump)
+static int table_put_table(struct cfg *g, const struct follow *f, const struct value *v, uint32_t jump)
 {
 	struct cfg_table t = {v->since < f->bound_at ? v->since : f->bound_at, jump};
 
@@ -349,14 +349,14 @@ int cfg_read_table(struct cfg *g, uint32_t jump)
 		first = jump - LOOK_BACK;
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	f.at = first;
-	forget(&f);
+	table_forget(&f);
 	for (; !err && f.at < jump; f.at++)
-		err = step(&f, &decoder);
+		err = table_step(&f, &decoder);
 	if (err || !jump_value(&f, &decoder, jump, &v))
 		return err ? err : -ENOENT;
 	if (!(v.known == KNOWN_TARGET || (v.known == KNOWN_ENTRY && v.scale == 8)) || v.id != f.bound_id || !f.bound ||
 	    f.bound > CASES_MAX)
 		return -ENOENT;
 	err = read_cases(g, jump, &v, f.bound);
-	return err ? err : put_table(g, &f, &v, jump);
+	return err ? err : table_put_table(g, &f, &v, jump);
 }

@@ -102,7 +102,7 @@ static void add_ranks(void *ctx, pid_t pid)
 	}
 }
 
-static int by_number(const void *va, const void *vb)
+static int choose_by_number(const void *va, const void *vb)
 {
 	const pid_t a = *(const pid_t *)va, b = *(const pid_t *)vb;
 
@@ -117,7 +117,7 @@ int job_ranks_of(pid_t launcher, struct buf *pids)
 	tgt_peek_labels(launcher, &r.own);
 	tgt_each_child(launcher, add_ranks, &r);
 	if (pids->len > had)
-		qsort(pids->data + had, (pids->len - had) / sizeof(pid_t), sizeof(pid_t), by_number);
+		qsort(pids->data + had, (pids->len - had) / sizeof(pid_t), sizeof(pid_t), choose_by_number);
 	return r.err;
 }
 

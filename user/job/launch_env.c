@@ -70,7 +70,7 @@ static char *sudo_environ(void)
 	return NULL;
 }
 
-static int add(struct buf *env, const char *entry)
+static int launch_env_add(struct buf *env, const char *entry)
 {
 	return has(env, entry) ? 0 : buf_put(env, &entry, sizeof(entry));
 }
@@ -79,7 +79,7 @@ static int add_value(struct buf *env, const char *name, const char *value)
 {
 	char *entry;
 
-	return asprintf(&entry, "%s=%s", name, value) < 0 ? -ENOMEM : add(env, entry);
+	return asprintf(&entry, "%s=%s", name, value) < 0 ? -ENOMEM : launch_env_add(env, entry);
 }
 
 static int of_passwd(struct buf *env, const struct passwd *pw)
@@ -98,14 +98,14 @@ char **launch_env(const struct passwd *pw, bool user)
 		return environ;
 	for (i = 0; !err && environ[i]; i++)
 		if (strncmp(environ[i], "SUDO_", 5) && !by_sudo(environ[i]))
-			err = add(&env, environ[i]);
+			err = launch_env_add(&env, environ[i]);
 	for (p = of_sudo; p && *p && !err; p += strlen(p) + 1)
-		err = add(&env, p);
+		err = launch_env_add(&env, p);
 	if (!err && pw)
 		err = of_passwd(&env, pw);
 	for (i = 0; !err && environ[i]; i++) /* at least PATH, if the environment of sudo is not readable */
 		if (strncmp(environ[i], "SUDO_", 5))
-			err = add(&env, environ[i]);
+			err = launch_env_add(&env, environ[i]);
 	if (err || buf_put(&env, &none, sizeof(none)))
 		return NULL;
 	return (char **)env.data;

@@ -19,7 +19,7 @@
 #define PART_BYTES 4096 /* what out_reserve() gives at most */
 
 /* Returns an O_PATH fd, which opens nothing that can act or wait, or -errno. */
-static int find(int dir, const char *name)
+static int file_find(int dir, const char *name)
 {
 	const struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
 				     .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
@@ -30,7 +30,7 @@ static int find(int dir, const char *name)
 
 int kin_file_look(int dir, const char *name, struct stat *st)
 {
-	int fd = find(dir, name), err;
+	int fd = file_find(dir, name), err;
 
 	if (fd < 0)
 		return fd;
@@ -39,7 +39,7 @@ int kin_file_look(int dir, const char *name, struct stat *st)
 	return err;
 }
 
-static int check(const struct stat *st, uid_t uid, struct err *e)
+static int file_check(const struct stat *st, uid_t uid, struct err *e)
 {
 	char bytes[24];
 
@@ -55,11 +55,11 @@ static int check(const struct stat *st, uid_t uid, struct err *e)
 
 int kin_file_open(int dir, const char *name, uid_t uid, uint64_t *bytes, struct err *e)
 {
-	int at = find(dir, name), fd, err;
+	int at = file_find(dir, name), fd, err;
 	char path[64];
 	struct stat st;
 
-	err = at < 0 ? at : fstat(at, &st) ? -errno : check(&st, uid, e);
+	err = at < 0 ? at : fstat(at, &st) ? -errno : file_check(&st, uid, e);
 	if (!err) {
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
 		fd = open_now(AT_FDCWD, path);

@@ -57,9 +57,9 @@ struct kineto {
 	struct err left_out; /* why the first process that could not be asked was left out */
 };
 
-static void tell(const struct kineto *k, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void kineto_tell(const struct kineto *k, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-static void tell(const struct kineto *k, const char *fmt, ...)
+static void kineto_tell(const struct kineto *k, const char *fmt, ...)
 {
 	char text[600];
 	va_list ap;
@@ -85,7 +85,7 @@ static bool known(const struct kineto *k, uint64_t ino)
 }
 
 /* Adds the process if it asks. A child that was forked has its parent's socket, but nothing that asks by it. */
-static void add(struct kineto *k, pid_t pid)
+static void kineto_add(struct kineto *k, pid_t pid)
 {
 	struct client *c = &k->clients[k->nclients];
 
@@ -102,7 +102,7 @@ static void add_tree(void *ctx, pid_t pid)
 {
 	struct kineto *k = ctx;
 
-	add(k, pid);
+	kineto_add(k, pid);
 	if (k->o.descendants && k->nclients < CLIENTS_MAX)
 		tgt_each_child(pid, add_tree, k);
 }
@@ -158,10 +158,11 @@ static void leave_out_others(struct kineto *k)
 	for (i = 1; i < k->nclients; i++) {
 		if (same_place(&k->clients[0], &k->clients[i]))
 			continue;
-		tell(k,
-		     "process %d is left out: it is in another container than process %d; ask it by a command of its "
-		     "own",
-		     k->clients[i].at.pid, k->clients[0].at.pid);
+		kineto_tell(k,
+			    "process %d is left out: it is in another container than process %d; ask it by a command "
+			    "of its "
+			    "own",
+			    k->clients[i].at.pid, k->clients[0].at.pid);
 		tgt_close(k->clients[i].tgt);
 		memmove(&k->clients[i], &k->clients[i + 1], (k->nclients - i - 1) * sizeof(*k->clients));
 		k->nclients--;
@@ -219,7 +220,7 @@ static void file_name(const struct client *c, const char *end, char name[64])
 	snprintf(name, 64, "trace-%d%s", c->at.pid, end);
 }
 
-static void enter(struct client *c, enum state state)
+static void kineto_enter(struct client *c, enum state state)
 {
 	c->state = state;
 	c->since_ns = clock_ns(CLOCK_MONOTONIC);
@@ -262,11 +263,11 @@ static void say_answered(const struct kineto *k, const struct client *c)
 	char time[24];
 
 	if (k->o.steps)
-		tell(k, NO_KINETO "traces %u steps, or %s if the program counts none", c->at.pid, k->o.steps,
-		     fmt_ns(k->o.duration_ns, time));
+		kineto_tell(k, NO_KINETO "traces %u steps, or %s if the program counts none", c->at.pid, k->o.steps,
+			    fmt_ns(k->o.duration_ns, time));
 	else
-		tell(k, NO_KINETO "traces %s%s", c->at.pid, fmt_ns(k->o.duration_ns, time),
-		     c->gpu ? " after a warm-up of 5 s" : "");
+		kineto_tell(k, NO_KINETO "traces %s%s", c->at.pid, fmt_ns(k->o.duration_ns, time),
+			    c->gpu ? " after a warm-up of 5 s" : "");
 }
 
 static void answer(struct kineto *k, struct client *c, enum kin_kind kind, const struct sockaddr_un *to,
@@ -280,7 +281,7 @@ static void answer(struct kineto *k, struct client *c, enum kin_kind kind, const
 	    sendto(k->place.sock, b.data, b.len, MSG_DONTWAIT | MSG_NOSIGNAL, (const void *)to, bytes) ==
 		    (ssize_t)b.len &&
 	    config) {
-		enter(c, ANSWERED);
+		kineto_enter(c, ANSWERED);
 		if (!c->answers++)
 			say_answered(k, c);
 	}
@@ -305,7 +306,7 @@ static struct client *sender_of(struct kineto *k, struct msghdr *m)
 }
 
 /* Takes one message. The buffer for control data has no room for descriptors, so none can be sent. */
-static bool take(struct kineto *k)
+static bool kineto_take(struct kineto *k)
 {
 	char data[KIN_DATAGRAM_MAX];
 	union {
@@ -334,16 +335,16 @@ static bool take(struct kineto *k)
 
 /* ---- the files */
 
-static void fail(struct client *c, enum err_class cls, int code, const char *why)
+static void kineto_fail(struct client *c, enum err_class cls, int code, const char *why)
 {
 	err_set(&c->why, cls, code, NO_KINETO "%s", c->at.pid, why);
-	enter(c, FAILED);
+	kineto_enter(c, FAILED);
 }
 
-static void finish(const struct kineto *k, struct client *c, const char *name)
+static void kineto_finish(const struct kineto *k, struct client *c, const char *name)
 {
 	c->fd = kin_file_open(k->place.dir, name, k->place.uid, &c->size, &c->why);
-	enter(c, c->fd < 0 ? FAILED : WRITTEN);
+	kineto_enter(c, c->fd < 0 ? FAILED : WRITTEN);
 }
 
 static void wait_for_question(struct client *c, uint64_t waited_ns)
@@ -351,12 +352,13 @@ static void wait_for_question(struct client *c, uint64_t waited_ns)
 	if (waited_ns < REQUEST_NS)
 		return;
 	if (c->busy)
-		fail(c, ERR_RUNTIME, -EBUSY,
-		     "is in use: the program runs its own profiler, or another request; try again later");
+		kineto_fail(c, ERR_RUNTIME, -EBUSY,
+			    "is in use: the program runs its own profiler, or another request; try again later");
 	else
-		fail(c, ERR_TARGET, -ETIMEDOUT,
-		     "has not asked for 11 s, and it does so every 5 s: the process is stopped, or was forked from one "
-		     "that asked; use sudo mxbpf --pid PID --trace FILE");
+		kineto_fail(c, ERR_TARGET, -ETIMEDOUT,
+			    "has not asked for 11 s, and it does so every 5 s: the process is stopped, or was forked "
+			    "from one "
+			    "that asked; use sudo mxbpf --pid PID --trace FILE");
 }
 
 static uint64_t window_ns(const struct kineto *k, const struct client *c)
@@ -368,14 +370,14 @@ static void wait_for_end(const struct kineto *k, struct client *c, const struct 
 {
 	if ((uint64_t)st->st_size != c->size) {
 		c->size = (uint64_t)st->st_size;
-		enter(c, WRITING);
+		kineto_enter(c, WRITING);
 	} else if (!k->o.steps && waited_ns > window_ns(k, c) + QUIET_NS) {
-		fail(c, ERR_RUNTIME, -ETIMEDOUT, "began a trace and did not end it");
+		kineto_fail(c, ERR_RUNTIME, -ETIMEDOUT, "began a trace and did not end it");
 	}
 }
 
 /* Kineto opens NAME.tmp when it begins, and renames it to NAME when it is complete. */
-static void look(const struct kineto *k, struct client *c)
+static void kineto_look(const struct kineto *k, struct client *c)
 {
 	const uint64_t waited_ns = clock_ns(CLOCK_MONOTONIC) - c->since_ns;
 	const bool alive = tgt_alive(c->tgt); /* before the look, because a process may end just after the rename */
@@ -387,22 +389,24 @@ static void look(const struct kineto *k, struct client *c)
 	if (c->state >= WRITTEN)
 		return;
 	if (c->state != ASKED_BY_NOBODY && !kin_file_look(k->place.dir, name, &st)) {
-		finish(k, c, name);
+		kineto_finish(k, c, name);
 	} else if (!alive) {
-		fail(c, ERR_TARGET, -ESRCH, "wrote no trace: the process has ended");
+		kineto_fail(c, ERR_TARGET, -ESRCH, "wrote no trace: the process has ended");
 	} else if (c->state == ASKED_BY_NOBODY) {
 		wait_for_question(c, waited_ns);
 	} else if (!kin_file_look(k->place.dir, tmp, &st)) {
 		if (c->state != WRITING)
-			enter(c, WRITING);
+			kineto_enter(c, WRITING);
 		wait_for_end(k, c, &st, waited_ns);
 	} else if (c->state == WRITING && kin_file_look(k->place.dir, name, &st)) {
-		fail(c, ERR_RUNTIME, -ECANCELED, "gave the trace up: the program may have started its own profiler");
+		kineto_fail(c, ERR_RUNTIME, -ECANCELED,
+			    "gave the trace up: the program may have started its own profiler");
 	} else if (c->state == ANSWERED && !k->o.steps && waited_ns > BEGIN_NS) {
-		fail(c, ERR_RUNTIME, -ETIMEDOUT,
-		     "took the request and began no trace: it may be in use, or write elsewhere, if the program has "
-		     "set "
-		     "KINETO_ONDEMAND_TRACE_DIR itself");
+		kineto_fail(
+			c, ERR_RUNTIME, -ETIMEDOUT,
+			"took the request and began no trace: it may be in use, or write elsewhere, if the program has "
+			"set "
+			"KINETO_ONDEMAND_TRACE_DIR itself");
 	}
 }
 
@@ -437,7 +441,7 @@ static int result(const struct kineto *k, struct err *e)
 	for (i = 0; i < k->nclients; i++) {
 		c = &k->clients[i];
 		if (c->state == FAILED && good)
-			tell(k, "%s", c->why.why);
+			kineto_tell(k, "%s", c->why.why);
 		else if (c->state == FAILED)
 			err_set(e, c->why.cls, c->why.code, "%s", c->why.why);
 	}
@@ -450,19 +454,19 @@ int kin_run(struct kineto *k, struct err *e)
 	unsigned i, n;
 
 	for (i = 0; i < k->nclients; i++)
-		enter(&k->clients[i], ASKED_BY_NOBODY);
+		kineto_enter(&k->clients[i], ASKED_BY_NOBODY);
 	if (k->nclients == 1)
-		tell(k, "waiting for Kineto of process %d, which asks every 5 s", k->clients[0].at.pid);
+		kineto_tell(k, "waiting for Kineto of process %d, which asks every 5 s", k->clients[0].at.pid);
 	else
-		tell(k, "waiting for Kineto of %u processes, which ask every 5 s", k->nclients);
+		kineto_tell(k, "waiting for Kineto of %u processes, which ask every 5 s", k->nclients);
 	while (pending(k)) {
 		poll(fds, 2, TICK_MS);
 		if (interrupted(k->o.signals))
 			return err_set(e, ERR_RUNTIME, -EINTR, "interrupted before there was a trace");
-		for (n = 0; n < DRAIN_MAX && take(k); n++)
+		for (n = 0; n < DRAIN_MAX && kineto_take(k); n++)
 			;
 		for (i = 0; i < k->nclients; i++)
-			look(k, &k->clients[i]);
+			kineto_look(k, &k->clients[i]);
 	}
 	return result(k, e);
 }

@@ -180,7 +180,7 @@ __attribute__((noreturn)) static void help(const struct site *s, int link)
 
 /* ---- in mxbpf */
 
-static int refuse(const struct result *r, const struct site *s, const struct kin_client *c, struct err *e)
+static int place_refuse(const struct result *r, const struct site *s, const struct kin_client *c, struct err *e)
 {
 	const char *why = strerror(-r->err);
 
@@ -317,7 +317,7 @@ static int receive(int link, struct result *r, int fds[2])
 	return 0;
 }
 
-static int start(struct kin_place *p, const struct site *s, const struct kin_client *c, struct err *e)
+static int place_start(struct kin_place *p, const struct site *s, const struct kin_client *c, struct err *e)
 {
 	struct result r = {.step = STEP_BIND};
 	int link[2], fds[2] = {-1, -1}, err;
@@ -342,7 +342,7 @@ static int start(struct kin_place *p, const struct site *s, const struct kin_cli
 	if (r.step == STEP_BIND && r.err == -EADDRINUSE)
 		return refuse_owned(c, e);
 	if (r.step != STEP_DONE)
-		return refuse(&r, s, c, e);
+		return place_refuse(&r, s, c, e);
 	p->dir = fds[0];
 	p->sock = fds[1];
 	p->uid = s->uid;
@@ -358,7 +358,7 @@ int kin_place_open(struct kin_place *p, struct tgt *t, const struct kin_client *
 	*p = (struct kin_place){.link = -1, .dir = -1, .sock = -1};
 	err = prepare(&s, t, c, e);
 	if (!err)
-		err = start(p, &s, c, e);
+		err = place_start(p, &s, c, e);
 	if (s.net >= 0)
 		close(s.net);
 	if (s.root >= 0)

@@ -110,7 +110,7 @@ static bool is_wanted(void *ctx, uint64_t ino, const char *name)
 	return !strcmp(name, s->name);
 }
 
-static void look_at(void *ctx, pid_t pid)
+static void sockets_look_at(void *ctx, pid_t pid)
 {
 	struct search *s = ctx;
 
@@ -124,7 +124,7 @@ pid_t kin_owner(const struct kin_client *c)
 
 	snprintf(s.name, sizeof(s.name), *c->dir ? "%s/" DAEMON : "%s@" DAEMON "@", c->dir);
 	if (each_name(c->pid, is_wanted, &s))
-		tgt_each_process(look_at, &s);
+		tgt_each_process(sockets_look_at, &s);
 	return s.owner;
 }
 

@@ -66,7 +66,7 @@ static void put_instance(struct met_labels *l, const struct mdl_interval *in, co
 }
 
 /* A device of a process has the number of the GPU only where the driver tells which one it is. */
-static void put_device(struct met_labels *l, const struct mdl_interval *in, const struct mxbpf_gpu_device *d)
+static void gpus_put_device(struct met_labels *l, const struct mdl_interval *in, const struct mxbpf_gpu_device *d)
 {
 	const struct nvml_gpu *g = gpu_of(in, d);
 
@@ -99,7 +99,7 @@ bool met_label_device(struct met *m, const struct mdl_interval *in, uint32_t tgi
 	while (i < n && (d[i].h.tgid != tgid || d[i].device != device))
 		i++;
 	if (i < n)
-		put_device(l, in, &d[i]);
+		gpus_put_device(l, in, &d[i]);
 	if (device < DEVICES)
 		p->gpus |= 1u << device;
 	return true;

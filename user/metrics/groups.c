@@ -49,7 +49,7 @@ static void free_group(struct met_group *g)
 }
 
 /* 0: the process has ended. */
-static uint64_t key_of(const struct met_process *p)
+static uint64_t groups_key_of(const struct met_process *p)
 {
 	char path[64], text[PROC_TEXT_BYTES];
 	ssize_t n;
@@ -121,7 +121,7 @@ static void take_readings(struct met *m, struct met_group *g)
 	buf_fini(&recs);
 }
 
-static struct met_group *find(const struct met *m, uint64_t key)
+static struct met_group *groups_find(const struct met *m, uint64_t key)
 {
 	size_t i;
 
@@ -133,8 +133,8 @@ static struct met_group *find(const struct met *m, uint64_t key)
 
 static struct met_group *group_of(struct met *m, const struct met_process *p)
 {
-	const uint64_t key = key_of(p);
-	struct met_group new = {.key = key}, *g = key ? find(m, key) : NULL;
+	const uint64_t key = groups_key_of(p);
+	struct met_group new = {.key = key}, *g = key ? groups_find(m, key) : NULL;
 
 	if (g || !key)
 		return g;
@@ -143,7 +143,7 @@ static struct met_group *group_of(struct met *m, const struct met_process *p)
 		new.of = mach_open_groups((pid_t)p->tgid);
 	}
 	if (new.job &&new.of && !buf_put(&m->groups, &new, sizeof(new)))
-		return find(m, key);
+		return groups_find(m, key);
 	m->left_out++;
 	free_group(&new);
 	return NULL;

@@ -88,7 +88,7 @@ int met_each_label(const char *labels, int (*fn)(void *ctx, const char *name, co
 
 /* ---- processes */
 
-static struct met_process *find(const struct met *m, uint32_t tgid)
+static struct met_process *labels_find(const struct met *m, uint32_t tgid)
 {
 	size_t i;
 
@@ -100,7 +100,7 @@ static struct met_process *find(const struct met *m, uint32_t tgid)
 
 const char *met_labels_of(const struct met *m, uint32_t tgid)
 {
-	const struct met_process *p = find(m, tgid);
+	const struct met_process *p = labels_find(m, tgid);
 
 	return p ? p->labels : NULL;
 }
@@ -148,7 +148,7 @@ static void put_job(struct met_labels *l, const struct met *m, const struct mdl_
 	const struct mdl_labels *of = mdl_labels_of(in->session, tgid);
 	const char *ended = of && of->comm ? of->comm : mdl_thread_name(in->model, tgid, tgid);
 	const char *name = *u->comm ? u->comm : ended;
-	const struct met_process *parent = u->parent ? find(m, (uint32_t)u->parent) : NULL;
+	const struct met_process *parent = u->parent ? labels_find(m, (uint32_t)u->parent) : NULL;
 	const char *given = ruled(m, of ? of->job_name : NULL, name);
 
 	if (given)
@@ -167,7 +167,7 @@ static void put_job(struct met_labels *l, const struct met *m, const struct mdl_
  */
 static char *group_of(const struct met *m, const struct mdl_labels *of, const struct tgt_usage *u, const char *job)
 {
-	const struct met_process *parent = u->parent ? find(m, (uint32_t)u->parent) : NULL;
+	const struct met_process *parent = u->parent ? labels_find(m, (uint32_t)u->parent) : NULL;
 	const bool meets = of && *of->texts[MDL_JOB];
 	char *group;
 
@@ -202,7 +202,7 @@ static int name_process(const struct met *m, struct met_process *p, const struct
 }
 
 /* Labels may come a moment after the process; one that has ended keeps those that it had. */
-static void look_at(struct met *m, struct met_process *p, const struct mdl_interval *in)
+static void labels_look_at(struct met *m, struct met_process *p, const struct mdl_interval *in)
 {
 	struct tgt_usage u;
 	const bool alive = !tgt_peek_usage((pid_t)p->tgid, &u);
@@ -218,12 +218,12 @@ static void look_at(struct met *m, struct met_process *p, const struct mdl_inter
 
 struct met_process *met_process_of(struct met *m, const struct mdl_interval *in, uint32_t tgid)
 {
-	struct met_process *p = find(m, tgid), new = {.tgid = tgid};
+	struct met_process *p = labels_find(m, tgid), new = {.tgid = tgid};
 
 	if (!p && !buf_put(&m->processes, &new, sizeof(new)))
-		p = find(m, tgid);
+		p = labels_find(m, tgid);
 	if (p && !p->seen)
-		look_at(m, p, in);
+		labels_look_at(m, p, in);
 	return p && p->seen ? p : NULL;
 }
 

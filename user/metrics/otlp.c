@@ -28,7 +28,7 @@ enum { PARTIAL_REJECTED = 1, PARTIAL_WHY };
 
 #define CUMULATIVE 2
 
-static void put_text(struct proto *p, unsigned field, const char *text)
+static void otlp_put_text(struct proto *p, unsigned field, const char *text)
 {
 	proto_bytes(p, field, text, strlen(text));
 }
@@ -38,9 +38,9 @@ static void put_attribute(struct proto *p, unsigned field, const char *name, con
 	const size_t pair = proto_begin(p, field);
 	size_t any;
 
-	put_text(p, PAIR_KEY, name);
+	otlp_put_text(p, PAIR_KEY, name);
 	any = proto_begin(p, PAIR_VALUE);
-	put_text(p, VALUE_TEXT, value);
+	otlp_put_text(p, VALUE_TEXT, value);
 	proto_end(p, any);
 	proto_end(p, pair);
 }
@@ -70,7 +70,7 @@ static uint64_t time_of(const struct met *m, const struct met_series *s)
 }
 
 /* Units that are divided have decimals. */
-static void put_value(struct proto *p, enum met_unit unit, int64_t value)
+static void otlp_put_value(struct proto *p, enum met_unit unit, int64_t value)
 {
 	if (unit == MET_NS)
 		proto_double(p, POINT_DOUBLE, (double)value / 1e9);
@@ -80,7 +80,7 @@ static void put_value(struct proto *p, enum met_unit unit, int64_t value)
 		proto_fixed64(p, POINT_INT, (uint64_t)value);
 }
 
-static void put_number(struct proto *p, const struct met *m, const struct met_series *s)
+static void otlp_put_number(struct proto *p, const struct met *m, const struct met_series *s)
 {
 	const struct met_family *f = met_family(s->family);
 	const size_t point = proto_begin(p, DATA_POINTS);
@@ -89,7 +89,7 @@ static void put_number(struct proto *p, const struct met *m, const struct met_se
 	if (f->type == MET_COUNTER)
 		proto_fixed64(p, POINT_SINCE, s->since_ns);
 	proto_fixed64(p, POINT_TIME, time_of(m, s));
-	put_value(p, f->unit, s->value);
+	otlp_put_value(p, f->unit, s->value);
 	proto_end(p, point);
 }
 
@@ -135,12 +135,12 @@ static size_t put_metric(struct proto *p, const struct met *m, const struct met_
 	const size_t metric = proto_begin(p, SCOPE_METRICS_METRICS);
 	size_t i, data;
 
-	put_text(p, METRIC_NAME, f->name);
-	put_text(p, METRIC_HELP, f->help);
-	put_text(p, METRIC_UNIT, units[f->unit]);
+	otlp_put_text(p, METRIC_NAME, f->name);
+	otlp_put_text(p, METRIC_HELP, f->help);
+	otlp_put_text(p, METRIC_UNIT, units[f->unit]);
 	data = proto_begin(p, data_of[f->type]);
 	for (i = 0; i < n && s[i]->family == s[0]->family; i++)
-		(f->type == MET_HISTOGRAM ? put_histogram : put_number)(p, m, s[i]);
+		(f->type == MET_HISTOGRAM ? put_histogram : otlp_put_number)(p, m, s[i]);
 	if (f->type != MET_GAUGE)
 		proto_u64(p, DATA_TEMPORALITY, CUMULATIVE);
 	if (f->type == MET_COUNTER)
@@ -163,8 +163,8 @@ int met_write_otlp(const struct met *m, const struct met_attribute *resource, si
 	proto_end(&p, part);
 	part = proto_begin(&p, RESOURCE_METRICS_SCOPE);
 	scope = proto_begin(&p, SCOPE_METRICS_SCOPE);
-	put_text(&p, SCOPE_NAME, "mxbpf");
-	put_text(&p, SCOPE_VERSION, MXBPF_VERSION);
+	otlp_put_text(&p, SCOPE_NAME, "mxbpf");
+	otlp_put_text(&p, SCOPE_VERSION, MXBPF_VERSION);
 	proto_end(&p, scope);
 	for (i = 0; sorted && i < series;)
 		i += put_metric(&p, m, &sorted[i], series - i);

@@ -44,12 +44,12 @@ void met_free(struct met *m)
 	free(m);
 }
 
-static uint64_t key_of(const char *labels)
+static uint64_t series_key_of(const char *labels)
 {
 	return hash_text(HASH_SEED, labels, strlen(labels));
 }
 
-static struct met_series *make(struct met *m, unsigned family, const char *labels, uint64_t *place)
+static struct met_series *series_make(struct met *m, unsigned family, const char *labels, uint64_t *place)
 {
 	struct met_series new = {.family = family, .labels = strdup(labels), .since_ns = m->taken_ns};
 
@@ -67,7 +67,7 @@ static struct met_series *make(struct met *m, unsigned family, const char *label
 static struct met_series *series_of(struct met *m, unsigned family, const char *labels)
 {
 	const char *text = labels ? labels : "";
-	const uint64_t key = key_of(text);
+	const uint64_t key = series_key_of(text);
 	uint64_t *place = hash_get(&m->places, family, key);
 	struct met_series *s = NULL;
 
@@ -75,7 +75,7 @@ static struct met_series *series_of(struct met *m, unsigned family, const char *
 		s = buf_at(&m->series, struct met_series, *place - 1);
 	else if (buf_count(&m->series, struct met_series) < MET_SERIES_MAX &&
 		 (place = hash_put(&m->places, family, key))) {
-		s = make(m, family, text, place);
+		s = series_make(m, family, text, place);
 		if (!s)
 			hash_del(&m->places, family, key, &(uint64_t){0});
 	}
@@ -186,7 +186,7 @@ void met_estimate(struct met *m, unsigned family, const char *labels, double x, 
 uint64_t met_iterations(struct met *m, const struct mdl_interval *in, uint32_t tgid)
 {
 	const struct met_process *p = met_process_of(m, in, tgid);
-	const uint64_t key = p ? key_of(p->labels) : 0;
+	const uint64_t key = p ? series_key_of(p->labels) : 0;
 
 	return p && hash_get(&m->places, MET_ITERATION, key) ? key : 0;
 }
@@ -237,7 +237,7 @@ int met_make_room(struct met *m)
 			continue;
 		}
 		*buf_at(&m->series, struct met_series, kept) = *s;
-		place = hash_put(&m->places, s->family, key_of(s->labels));
+		place = hash_put(&m->places, s->family, series_key_of(s->labels));
 		if (!place)
 			return -ENOMEM;
 		*place = ++kept;

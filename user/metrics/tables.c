@@ -25,7 +25,7 @@ static enum met_unit unit_of(const struct tbl_column *c)
 }
 
 /* Returns the place of the family of a column, or nfamilies. */
-static unsigned place_of(const struct tbl_metric *of)
+static unsigned tables_place_of(const struct tbl_metric *of)
 {
 	unsigned i = 0;
 
@@ -42,7 +42,7 @@ static void make_families(void)
 
 	for (sh = view_sheets; *sh; sh++)
 		for (c = (*sh)->columns; c && c->bytes; c++)
-			if (c->metric && place_of(c->metric) == nfamilies && nfamilies < TABLE_FAMILIES_MAX)
+			if (c->metric && tables_place_of(c->metric) == nfamilies && nfamilies < TABLE_FAMILIES_MAX)
 				families[nfamilies++] = (struct met_family){
 					.name = c->metric->name, .help = c->metric->help, .unit = unit_of(c)};
 }
@@ -54,7 +54,7 @@ const struct met_family *met_table_family(unsigned i)
 
 void met_add_column(struct met *m, const struct tbl_metric *of, const char *labels, uint64_t n)
 {
-	const unsigned i = place_of(of);
+	const unsigned i = tables_place_of(of);
 
 	if (i < nfamilies)
 		met_add(m, MET_FAMILIES + i, labels, n);

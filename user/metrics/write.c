@@ -27,7 +27,7 @@ static int by_labels(const void *va, const void *vb)
 }
 
 /* A value with as many decimals as it has: 1.5, not 1.500000000. */
-static int put_value(struct buf *out, enum met_unit unit, int64_t value)
+static int write_put_value(struct buf *out, enum met_unit unit, int64_t value)
 {
 	const int decimals = unit == MET_NS ? 9 : unit == MET_MILLIONTHS ? 6 : 0;
 	const uint64_t scale = unit == MET_NS ? 1000000000 : unit == MET_MILLIONTHS ? 1000000 : 1;
@@ -49,7 +49,7 @@ static int put_sample(struct buf *out, const struct met_series *s, const char *s
 	int err = buf_printf(out, "%s%s%s%s%s ", met_family(s->family)->name, suffix, *s->labels ? "{" : "", s->labels,
 			     *s->labels ? "}" : "");
 
-	err = err ? err : put_value(out, unit, value);
+	err = err ? err : write_put_value(out, unit, value);
 	return err ? err : buf_put(out, "\n", 1);
 }
 
@@ -63,9 +63,9 @@ static int put_exemplar(struct buf *out, const struct met_recorded *r)
 		return 0;
 	met_label_text(&l, "recording", r->file);
 	err = buf_printf(out, " # {%s} ", l.text);
-	err = err ? err : put_value(out, MET_NS, (int64_t)r->dur_ns);
+	err = err ? err : write_put_value(out, MET_NS, (int64_t)r->dur_ns);
 	err = err ? err : buf_put(out, " ", 1);
-	return err ? err : put_value(out, MET_NS, (int64_t)r->unix_ns);
+	return err ? err : write_put_value(out, MET_NS, (int64_t)r->unix_ns);
 }
 
 static int put_histogram(struct buf *out, const struct met_series *s, enum met_form form)

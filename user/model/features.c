@@ -12,7 +12,7 @@ static size_t first_slot(const struct mdl_feature *f)
 	return (size_t)(((uintptr_t)f / 16 * 0x9e3779b97f4a7c15ull) >> (64 - MDL_SLOT_BITS));
 }
 
-static struct feature_slot *slot_of(const struct mdl *m, const struct mdl_feature *f)
+static struct feature_slot *features_slot_of(const struct mdl *m, const struct mdl_feature *f)
 {
 	size_t i = first_slot(f);
 
@@ -23,14 +23,14 @@ static struct feature_slot *slot_of(const struct mdl *m, const struct mdl_featur
 
 static bool has_state(const struct mdl *m, const struct mdl_feature *f)
 {
-	return !f->state_bytes || slot_of(m, f)->state;
+	return !f->state_bytes || features_slot_of(m, f)->state;
 }
 
 static void add_feature(struct mdl *m, const struct mdl_feature *f)
 {
 	unsigned i;
 
-	slot_of(m, f)->feature = f;
+	features_slot_of(m, f)->feature = f;
 	for (i = 0; i < MDL_FEATURE_KINDS && f->kinds[i].kind; i++) {
 		m->kinds[f->kinds[i].kind].fold = f->kinds[i].fold;
 		m->kinds[f->kinds[i].kind].feature = f;
@@ -76,9 +76,9 @@ void features_fini(struct mdl *m)
 	for (f = mdl_features; *f; f++) {
 		if ((*f)->fini && has_state(m, *f))
 			(*f)->fini(m);
-		free(slot_of(m, *f)->state);
+		free(features_slot_of(m, *f)->state);
 		for (i = 0; i < MDL_FEATURE_TABLES; i++)
-			tbl_fini(&slot_of(m, *f)->tables[i]);
+			tbl_fini(&features_slot_of(m, *f)->tables[i]);
 	}
 }
 
@@ -89,7 +89,7 @@ bool mdl_asked(const struct mdl_session *s, const struct mdl_feature *f)
 
 void *mdl_state(struct mdl *m, const struct mdl_feature *f)
 {
-	struct feature_slot *slot = slot_of(m, f);
+	struct feature_slot *slot = features_slot_of(m, f);
 
 	if (!slot->state)
 		slot->state = calloc(1, f->state_bytes);
@@ -98,7 +98,7 @@ void *mdl_state(struct mdl *m, const struct mdl_feature *f)
 
 const void *mdl_state_of(const struct mdl *m, const struct mdl_feature *f)
 {
-	return slot_of(m, f)->state;
+	return features_slot_of(m, f)->state;
 }
 
 /* ---- tables */
@@ -114,7 +114,7 @@ static unsigned number_of_table(const struct mdl_feature *f, const struct tbl_de
 
 static struct tbl *table_of(struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def)
 {
-	struct tbl *t = &slot_of(m, f)->tables[number_of_table(f, def)];
+	struct tbl *t = &features_slot_of(m, f)->tables[number_of_table(f, def)];
 
 	t->def = def;
 	return t;
@@ -122,7 +122,7 @@ static struct tbl *table_of(struct mdl *m, const struct mdl_feature *f, const st
 
 const struct tbl *mdl_table_of(const struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def)
 {
-	const struct tbl *t = &slot_of(m, f)->tables[number_of_table(f, def)];
+	const struct tbl *t = &features_slot_of(m, f)->tables[number_of_table(f, def)];
 
 	return t->def ? t : NULL;
 }
@@ -259,7 +259,7 @@ int features_window(struct mdl *m)
 
 static int emit_tables(const struct mdl *m, const struct mdl_feature *f, struct buf *out)
 {
-	const struct tbl *t = slot_of(m, f)->tables;
+	const struct tbl *t = features_slot_of(m, f)->tables;
 	unsigned i;
 	int err = 0;
 
@@ -303,7 +303,7 @@ void features_own_row(struct mdl_row *row)
 
 int mdl_tables_copy(struct mdl *to, const struct mdl *from, const struct mdl_feature *f)
 {
-	const struct tbl *t = slot_of(from, f)->tables;
+	const struct tbl *t = features_slot_of(from, f)->tables;
 	unsigned i;
 	int err = 0;
 
@@ -331,7 +331,7 @@ static bool has_anything(const struct mdl *m, const struct mdl_feature *f)
 	unsigned i;
 
 	for (i = 0; i < MDL_FEATURE_TABLES; i++)
-		any |= slot_of(m, f)->tables[i].def != NULL;
+		any |= features_slot_of(m, f)->tables[i].def != NULL;
 	return any;
 }
 
@@ -367,7 +367,7 @@ int features_sum(struct mdl *sum, const struct mdl *m)
 
 static int tables_processes(const struct mdl *m, const struct mdl_feature *f, mdl_process_fn fn, void *ctx)
 {
-	const struct tbl *t = slot_of(m, f)->tables;
+	const struct tbl *t = features_slot_of(m, f)->tables;
 	unsigned k;
 	size_t i;
 	int err = 0;

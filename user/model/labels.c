@@ -39,7 +39,7 @@ void mdl_labels_fini(struct mdl_labels *l)
 	*l = (struct mdl_labels){0};
 }
 
-static int copy(struct mdl_labels *to, const struct mdl_labels *from, uint32_t pid, const char *hostname)
+static int labels_copy(struct mdl_labels *to, const struct mdl_labels *from, uint32_t pid, const char *hostname)
 {
 	bool whole = true;
 	unsigned i;
@@ -65,7 +65,7 @@ int mdl_labels_add(struct mdl_session *s, const struct mdl_labels *from, uint32_
 		s->unlabelled++;
 		return 0;
 	}
-	if (copy(&new, from, pid, hostname)) /* before the array moves, in which `from` may be */
+	if (labels_copy(&new, from, pid, hostname)) /* before the array moves, in which `from` may be */
 		goto failed;
 	if (of) {
 		mdl_labels_fini(of);

@@ -36,7 +36,7 @@ static struct name *name_get(const struct hash *h, uint64_t a, uint64_t b)
 }
 
 /* The name of a span or text of this model, or else of the one that lends its names; NULL: neither knows it. */
-static const struct name *text_of(const struct mdl *m, uint64_t id, enum mxbpf_name_kind kind)
+static const struct name *names_text_of(const struct mdl *m, uint64_t id, enum mxbpf_name_kind kind)
 {
 	const struct name *n = name_get(&m->names, id, kind);
 	const struct name *lent = m->lender && (!n || !n->defined) ? name_get(&m->lender->names, id, kind) : NULL;
@@ -67,7 +67,7 @@ static int name_set(struct hash *h, uint64_t a, uint64_t b, struct name *n)
  * Returns whether a text is known already. The text of an id never changes, because the id is its hash. The name of a
  * thread can change.
  */
-static bool is_known(const struct name *old, const char *text, size_t len, bool thread)
+static bool names_is_known(const struct name *old, const char *text, size_t len, bool thread)
 {
 	return old && old->defined && (!thread || (old->len == len && !memcmp(old->text, text, len)));
 }
@@ -104,7 +104,7 @@ int names_define(struct mdl *m, const struct mxbpf_name *r)
 	uint64_t a = thread ? r->h.tgid : r->id, b = thread ? r->id : r->kind;
 	int kept;
 
-	if (r->kind > MXBPF_NAME_DOMAIN || is_known(name_get(h, a, b), r->text, r->len, thread))
+	if (r->kind > MXBPF_NAME_DOMAIN || names_is_known(name_get(h, a, b), r->text, r->len, thread))
 		return 0;
 	kept = take_text(m, r);
 	return kept <= 0 ? kept : name_set(h, a, b, name_new(r->text, r->len, true));
@@ -128,7 +128,7 @@ const char *mdl_name(const struct mdl *m, uint64_t name_id, size_t *len)
 {
 	static const char unreadable[] = "[unreadable]";
 	static _Thread_local char unknown[24];
-	const struct name *n = name_id ? text_of(m, name_id, MXBPF_NAME_SPAN) : NULL;
+	const struct name *n = name_id ? names_text_of(m, name_id, MXBPF_NAME_SPAN) : NULL;
 	const char *text = n ? n->text : unreadable;
 
 	if (name_id && !n) {
@@ -142,7 +142,7 @@ const char *mdl_name(const struct mdl *m, uint64_t name_id, size_t *len)
 
 const char *mdl_text(const struct mdl *m, enum mxbpf_name_kind kind, uint64_t id, size_t *len)
 {
-	const struct name *n = id ? text_of(m, id, kind) : NULL;
+	const struct name *n = id ? names_text_of(m, id, kind) : NULL;
 
 	if (!n || !n->defined)
 		return NULL;
@@ -222,7 +222,7 @@ static int copy_texts(struct hash *to, const struct hash *from, bool threads)
 
 	while (!err && (e = hash_next(from, &pos))) {
 		n = (const struct name *)(uintptr_t)e->val;
-		if (n->defined && !is_known(name_get(to, e->a, e->b), n->text, n->len, threads))
+		if (n->defined && !names_is_known(name_get(to, e->a, e->b), n->text, n->len, threads))
 			err = name_set(to, e->a, e->b, dup_name(n));
 	}
 	return err;

@@ -21,14 +21,14 @@ static int order(const struct call *a, const struct tgt_lib *lib, uint64_t va)
 	return a->va < va ? -1 : a->va > va;
 }
 
-static int by_place(const void *a, const void *b)
+static int calls_by_place(const void *a, const void *b)
 {
 	const struct call *y = b;
 
 	return order(a, y->lib, y->va);
 }
 
-static int add(struct calls *c, const struct call *call)
+static int calls_add(struct calls *c, const struct call *call)
 {
 	return call->lib && call->lib->elf ? buf_put(&c->entries, call, sizeof(*call)) : 0;
 }
@@ -47,7 +47,7 @@ static int add_callers(struct calls *c)
 	for (i = 0; probe && !err && i < buf_count(&p->callers, struct plan_caller); i++) {
 		const struct plan_caller *at = buf_at(&p->callers, struct plan_caller, i);
 
-		err = add(c, &(struct call){p->lib, at->return_va, probe, at->cookie & MXBPF_FUNC_MASK});
+		err = calls_add(c, &(struct call){p->lib, at->return_va, probe, at->cookie & MXBPF_FUNC_MASK});
 	}
 	return err;
 }
@@ -66,11 +66,11 @@ int calls_init(struct calls *c, const struct plan *p)
 		if (s->row->action != MXBPF_ACT_OPEN || s->row->at_call_site || s->row->by_caller || !s->lib->elf ||
 		    elf_off_va(s->lib->elf, s->off, &call.va))
 			continue;
-		err = add(c, &call);
+		err = calls_add(c, &call);
 	}
 	err = err ? err : add_callers(c);
 	if (!err && c->entries.len)
-		qsort(c->entries.data, buf_count(&c->entries, struct call), sizeof(struct call), by_place);
+		qsort(c->entries.data, buf_count(&c->entries, struct call), sizeof(struct call), calls_by_place);
 	return err;
 }
 

@@ -43,7 +43,7 @@ static bool class_of(struct tgt *t, uint64_t object, uint64_t *vtable, char name
 	return n > 0;
 }
 
-static bool begins(const char *text, const char *with)
+static bool now_collective_begins(const char *text, const char *with)
 {
 	return !strncmp(text, with, strlen(with));
 }
@@ -95,7 +95,7 @@ static void read_group(const struct of_library *l, uint64_t object, struct now_c
 	int32_t of[2];
 
 	for (i = 1; i < n; i++) {
-		if (!class_of(l->t, words[i], &vtable, name) || !begins(name, l->adp->group_scope) ||
+		if (!class_of(l->t, words[i], &vtable, name) || !now_collective_begins(name, l->adp->group_scope) ||
 		    !strstr(name, l->adp->group_word) || tgt_read(l->t, words[i] + l->adp->rank_off, of, sizeof(of)))
 			continue;
 		if (of[0] < 0 || of[1] <= of[0])
@@ -112,7 +112,8 @@ static bool read_object(const struct of_library *l, uint64_t object, struct now_
 	char name[CLASS_BYTES];
 	size_t i;
 
-	if (!class_of(l->t, object, &vtable, name) || !begins(name, l->adp->scope) || !strstr(name, l->adp->word))
+	if (!class_of(l->t, object, &vtable, name) || !now_collective_begins(name, l->adp->scope) ||
+	    !strstr(name, l->adp->word))
 		return false;
 	*c = (struct now_collective){.name = NULL};
 	for (i = 0; l->adp->names[i][0] && !c->name; i++)

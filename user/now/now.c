@@ -175,7 +175,7 @@ static void take_owner(const struct now *n, struct taken *k)
 }
 
 /* Reads the data of a thread, and checks that it did not run meanwhile. */
-static int take(struct now *n, struct taken *k, const struct buf *regs)
+static int now_now_take(struct now *n, struct taken *k, const struct buf *regs)
 {
 	struct tgt_doing again;
 	int err;
@@ -207,7 +207,7 @@ int now_take(struct now *n, const struct buf *regs)
 		struct taken *k = &n->threads[i];
 
 		if (k->looked)
-			err = take(n, k, regs);
+			err = now_now_take(n, k, regs);
 		moved += !k->t.still && k->t.doing.state && k->t.doing.state != 'R';
 	}
 	return err ? err : moved;

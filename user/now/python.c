@@ -16,7 +16,7 @@ struct threads {
 	unsigned n;
 };
 
-static void keep(void *ctx, const struct py_thread *t)
+static void python_keep(void *ctx, const struct py_thread *t)
 {
 	struct threads *all = ctx;
 
@@ -71,7 +71,7 @@ int now_python_text(struct tgt *t, const char *module_file, struct buf *out, str
 	if (py_open(t, &p, e))
 		return e->code;
 	py_set_module_file(p, module_file);
-	py_each_thread(p, keep, &all);
+	py_each_thread(p, python_keep, &all);
 	for (i = all.n; i; i--) { /* the list begins with the newest thread */
 		text[read_stack(p, &all.list[i - 1], text)] = '\0';
 		if (tgt_gone(t))

@@ -123,7 +123,7 @@ static void shorten(char *name)
 	*c = '\0';
 }
 
-static const char *name_of(struct unwind *u, Dwfl_Module *mod, uint64_t pc)
+static const char *unwind_name_of(struct unwind *u, Dwfl_Module *mod, uint64_t pc)
 {
 	uint64_t *known = hash_put(&u->names, pc, 0);
 	const char *symbol;
@@ -166,7 +166,7 @@ static int on_frame(Dwfl_Frame *state, void *arg)
 	if (mod) {
 		dwfl_module_info(mod, &user, NULL, NULL, NULL, NULL, NULL, NULL);
 		lib = ((const struct file *)*user)->lib;
-		f.name = name_of(u, mod, f.pc);
+		f.name = unwind_name_of(u, mod, f.pc);
 	}
 	f.lib = lib;
 	f.va = f.pc - (lib ? lib->load_bias : 0);

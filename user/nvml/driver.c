@@ -59,7 +59,7 @@ static bool find_functions(struct nvml_driver *d)
 	return true;
 }
 
-static bool load(struct nvml_driver *d)
+static bool driver_load(struct nvml_driver *d)
 {
 	if (d->lib)
 		return true;
@@ -96,7 +96,7 @@ static void add_device(struct nvml_driver *d, struct nvml_list *l, unsigned inde
 	d->ndevices++;
 }
 
-static void start(struct nvml_driver *d, struct nvml_list *l, uint64_t now_ns)
+static void driver_start(struct nvml_driver *d, struct nvml_list *l, uint64_t now_ns)
 {
 	unsigned n = 0, i;
 
@@ -104,7 +104,7 @@ static void start(struct nvml_driver *d, struct nvml_list *l, uint64_t now_ns)
 		return;
 	d->retry_ns = now_ns + RETRY_NS;
 	d->ndevices = 0;
-	if (!load(d) || d->calls.init())
+	if (!driver_load(d) || d->calls.init())
 		return;
 	d->on = true;
 	if (d->calls.count(&n))
@@ -123,7 +123,7 @@ void nvml_driver_stop(struct nvml_driver *d)
 
 /* ---- how busy a GPU was */
 
-static void add(struct nvml_gpu *g, uint64_t ns, double percent)
+static void driver_add(struct nvml_gpu *g, uint64_t ns, double percent)
 {
 	if (!(percent >= 0))
 		percent = 0;
@@ -151,7 +151,7 @@ static bool take_samples(struct nvml_driver *d, struct nvml_device *from, struct
 			continue;
 		ns = (s->us - from->told_us) * 1000;
 		if (from->told_ns && from->told_us && ns <= SAMPLE_NS)
-			add(g, ns, type == NVML_VALUE_TYPE_DOUBLE ? s->value.d : (double)s->value.u);
+			driver_add(g, ns, type == NVML_VALUE_TYPE_DOUBLE ? s->value.d : (double)s->value.u);
 		from->told_us = s->us;
 		any = true;
 	}
@@ -166,7 +166,7 @@ static bool take_value(const struct nvml_driver *d, const struct nvml_device *fr
 
 	if (d->calls.utilization(from->handle, &u))
 		return false;
-	add(g, ns < UNKNOWN_NS ? ns : UNKNOWN_NS, u.gpu);
+	driver_add(g, ns < UNKNOWN_NS ? ns : UNKNOWN_NS, u.gpu);
 	return true;
 }
 
@@ -247,7 +247,7 @@ void nvml_driver_look(struct nvml_driver *d, struct nvml_list *l, uint64_t now_n
 
 	l->nprocesses = l->ninstances = 0;
 	if (!d->on)
-		start(d, l, now_ns);
+		driver_start(d, l, now_ns);
 	if (d->on && (d->calls.count(&n) || !d->ndevices)) {
 		d->calls.shutdown();
 		d->on = false;

@@ -29,7 +29,7 @@ struct nvml {
 	uint64_t last_ns;	     /* when `last` was filled; 0: nobody wants it */
 };
 
-static void look(struct nvml *n)
+static void nvml_look(struct nvml *n)
 {
 	const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 
@@ -50,7 +50,7 @@ static void rest(struct nvml *n)
 		;
 }
 
-static void *run(void *ctx)
+static void *nvml_run(void *ctx)
 {
 	struct nvml *n = ctx;
 	bool asked = false, wanted;
@@ -66,7 +66,7 @@ static void *run(void *ctx)
 		}
 		pthread_mutex_unlock(&n->lock);
 		if (wanted)
-			look(n);
+			nvml_look(n);
 		else
 			nvml_driver_stop(&n->driver);
 		asked = wanted;
@@ -95,7 +95,7 @@ struct nvml *nvml_open(void)
 	pthread_cond_init(&n->wake, &attr);
 	pthread_cond_init(&n->answer, &attr);
 	pthread_condattr_destroy(&attr);
-	if (!thread_start(&n->thread, run, n))
+	if (!thread_start(&n->thread, nvml_run, n))
 		return n;
 	free(n);
 	return NULL;

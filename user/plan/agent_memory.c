@@ -79,7 +79,7 @@ static size_t dir_bytes(const char *path)
  * Returns true if the process never unloads the library: it lies beside the runtime's, which is part of others that
  * stay, or it is an extension module of Python, which never unloads one.
  */
-static bool stays(const struct tgt_lib *lib, struct elf *elf, const struct tgt_lib *runtime)
+static bool agent_memory_stays(const struct tgt_lib *lib, struct elf *elf, const struct tgt_lib *runtime)
 {
 	const size_t dir = dir_bytes(runtime->path);
 	char init[NAME_MAX + 16];
@@ -102,7 +102,7 @@ static void find_reports_of(struct tgt *t, struct tgt_lib *lib, struct elf *elf,
 	for (i = 0; i < n; i++) {
 		const uint64_t entry = slots[i] + lib->load_bias;
 
-		if (!stays(lib, elf, runtime))
+		if (!agent_memory_stays(lib, elf, runtime))
 			err_set(&m->unhooked, ERR_TARGET, -EBUSY, "the process may unload %s", lib->path);
 		else if (m->nhooks == MXBPF_AGENT_HOOKS)
 			err_set(&m->unhooked, ERR_TARGET, -ENOSPC, "more than %d entries of import tables lead to %s",

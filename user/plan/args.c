@@ -92,7 +92,7 @@ struct places {
 };
 
 /* Returns where an argument begins. */
-static struct mxbpf_arg place(struct places *at, const struct adp_type *t)
+static struct mxbpf_arg args_place(struct places *at, const struct adp_type *t)
 {
 	struct mxbpf_arg arg = {.kind = t->kind, .opt = t->opt, .opt_off = t->opt_off};
 
@@ -135,7 +135,7 @@ struct mxbpf_func_args plan_args(const struct adp *adp, const struct plan_func *
 			as.kind = MXBPF_ARG_TENSORS_REF;
 			as.gp = 1;
 		}
-		args.args[args.n++] = place(&at, &as);
+		args.args[args.n++] = args_place(&at, &as);
 	}
 	if (at.stack > MXBPF_ARG_SLOTS - MXBPF_ARG_REGS)
 		return unknown;

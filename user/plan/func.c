@@ -117,7 +117,7 @@ static uint64_t name_id(struct plan *plan, const char *name)
 }
 
 /* Gives a function its number. Returns 0 or -ENOMEM. */
-static int number(struct plan *plan, const char *name, const struct mxbpf_func_args *args, uint64_t *func)
+static int func_number(struct plan *plan, const char *name, const struct mxbpf_func_args *args, uint64_t *func)
 {
 	const struct mxbpf_func_args no_args = {0};
 	uint64_t id = name ? name_id(plan, name) : 0, none = 0;
@@ -156,7 +156,7 @@ int plan_add_caller(struct plan *plan, const struct plan_probe *p, const struct 
 
 	if (!p->wanted)
 		return 0;
-	if (number(plan, name, NULL, &func))
+	if (func_number(plan, name, NULL, &func))
 		return -ENOMEM;
 	caller.cookie = plan_cut_cookie(func, &frame);
 	return buf_put(&plan->callers, &caller, sizeof(caller));
@@ -171,7 +171,7 @@ int plan_add_func(struct plan *plan, struct plan_probe *p, struct elf *elf, cons
 	bool tail = false;
 	int err;
 
-	if (number(plan, f->name, &args, &func))
+	if (func_number(plan, f->name, &args, &func))
 		return -ENOMEM;
 	plan->nargless += (row->details & MXBPF_DETAIL_ARGS) && !args.n;
 	if (!p->wanted) {

@@ -127,7 +127,7 @@ static bool is_in_parts(const struct kept_cut *kept, uint64_t va)
 }
 
 /* Returns true if this is a cut of the function that fits the file. */
-static bool fits(struct known *k, uint64_t va, const struct kept_cut *kept)
+static bool known_fits(struct known *k, uint64_t va, const struct kept_cut *kept)
 {
 	if (!kept->npoints || kept->npoints > CUT_POINTS_MAX || !kept->nparts || kept->parts[0].va != va)
 		return false;
@@ -150,7 +150,7 @@ static int known_cut(struct known *k, uint64_t va, struct cut *out)
 	memcpy(&kept, data, n < sizeof(kept) ? n : sizeof(kept));
 	if (n == kept_bytes(0) && !kept.code_hash && !kept.npoints)
 		return -ENOENT;
-	if (kept.nparts > CUT_PARTS_MAX || n != kept_bytes(kept.nparts) || !fits(k, va, &kept)) {
+	if (kept.nparts > CUT_PARTS_MAX || n != kept_bytes(kept.nparts) || !known_fits(k, va, &kept)) {
 		k->wrong = true;
 		return 0;
 	}

@@ -29,7 +29,7 @@ struct lib_plan {
 	struct err why;
 };
 
-static int add(struct lib_plan *p, enum mxbpf_action action, uint64_t off, uint64_t cookie)
+static int omp_add(struct lib_plan *p, enum mxbpf_action action, uint64_t off, uint64_t cookie)
 {
 	struct plan_site site = {p->probe, &rows[action - MXBPF_ACT_OMP_OPEN], p->lib, off, cookie};
 
@@ -52,7 +52,7 @@ static int add_entry(struct lib_plan *p, enum mxbpf_action action, uint64_t va, 
 		p->probe->entry = entry;
 		p->probe->off = off;
 	}
-	return add(p, action, off, cookie);
+	return omp_add(p, action, off, cookie);
 }
 
 static int add_cut(struct lib_plan *p, enum mxbpf_action action, uint64_t va)
@@ -67,7 +67,7 @@ static int add_cut(struct lib_plan *p, enum mxbpf_action action, uint64_t va)
 			return err_set(&p->why, ERR_TARGET, -ENOTSUP,
 				       "its frame address is stored on the stack, which is not supported");
 		err = elf_exec_off(p->elf, cut.points[i].va, &off);
-		err = err ? err : add(p, action, off, plan_cut_cookie(0, &cut.points[i]));
+		err = err ? err : omp_add(p, action, off, plan_cut_cookie(0, &cut.points[i]));
 	}
 	return err;
 }
@@ -113,7 +113,7 @@ static int add_workers(struct lib_plan *p)
 				       (at->cond_taken ? MXBPF_CUT_TAKEN : 0);
 
 		err = elf_exec_off(p->elf, at->va, &off);
-		err = err ? err : add(p, at->begins ? MXBPF_ACT_OMP_JOIN : MXBPF_ACT_OMP_LEAVE, off, cookie);
+		err = err ? err : omp_add(p, at->begins ? MXBPF_ACT_OMP_JOIN : MXBPF_ACT_OMP_LEAVE, off, cookie);
 	}
 	return err;
 }
@@ -127,7 +127,7 @@ static int add_points(struct lib_plan *p, enum mxbpf_action action, const struct
 
 	for (i = 0; !err && i < points->n; i++) {
 		err = elf_exec_off(p->elf, points->va[i], &off);
-		err = err ? err : add(p, action, off, cookie);
+		err = err ? err : omp_add(p, action, off, cookie);
 	}
 	return err;
 }

@@ -44,7 +44,7 @@ static void *load_library(struct err *e)
 }
 
 /* Called from one thread at a time. */
-static int load(struct err *e)
+static int http_load(struct err *e)
 {
 	static void *library;
 
@@ -165,7 +165,7 @@ int http_open(struct http **out, const struct push_opts *o, struct err *e)
 
 	if (!h)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	if (load(e) || check_url(o, h->place, e)) {
+	if (http_load(e) || check_url(o, h->place, e)) {
 		free(h);
 		return e->code;
 	}
@@ -188,7 +188,7 @@ const char *http_place(const struct http *h)
 }
 
 /* Runs the transfer to its end. */
-static int run(struct http *h, struct err *e)
+static int http_run(struct http *h, struct err *e)
 {
 	CURLMcode err = CURLM_OK;
 	int running = 1, left;
@@ -241,7 +241,7 @@ int http_post(struct http *h, const struct push_request *q, struct http_answer *
 	if (!ok) {
 		err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	} else {
-		if (!run(h, e) && !curl.easy_getinfo(h->easy, CURLINFO_RESPONSE_CODE, &status))
+		if (!http_run(h, e) && !curl.easy_getinfo(h->easy, CURLINFO_RESPONSE_CODE, &status))
 			a->status = (unsigned)status;
 		curl.multi_remove_handle(h->multi, h->easy);
 	}

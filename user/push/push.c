@@ -44,7 +44,7 @@ void push_batch_fini(struct buf *batch)
 /* ---- the thread */
 
 /* Says what is new. Of trouble that goes on nothing is said. */
-static void enter(struct push *p, enum state state, const char *why)
+static void push_enter(struct push *p, enum state state, const char *why)
 {
 	char text[PUSH_WHY_BYTES + 1024];
 
@@ -72,11 +72,11 @@ static void read_answer(struct push *p, const struct http_answer *a)
 			 : a->status == 404	? " (nothing is at this path)"
 			 : a->status / 100 == 5 ? " (an error of the receiver)"
 						: "");
-		enter(p, FAILED, why);
+		push_enter(p, FAILED, why);
 	} else if (p->o.refused && p->o.refused(a->body, a->len, why)) {
-		enter(p, REFUSED, why);
+		push_enter(p, REFUSED, why);
 	} else {
-		enter(p, WELL, "");
+		push_enter(p, WELL, "");
 	}
 }
 
@@ -93,12 +93,12 @@ static bool send_all(struct push *p, const struct buf *batch)
 		else if (e.code == -ECANCELED)
 			return false;
 		else
-			enter(p, FAILED, e.why);
+			push_enter(p, FAILED, e.why);
 	}
 	return true;
 }
 
-static void *run(void *arg)
+static void *push_run(void *arg)
 {
 	struct push *p = arg;
 	struct buf batch;
@@ -153,7 +153,7 @@ int push_open(struct push **out, const struct push_opts *o, struct err *e)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	p->o = *o;
 	init_sync(p);
-	if (!http_open(&p->http, o, e) && thread_start(&p->thread, run, p))
+	if (!http_open(&p->http, o, e) && thread_start(&p->thread, push_run, p))
 		err_set(e, ERR_RUNTIME, -EAGAIN, "no thread can be started");
 	if (e->code)
 		free_push(p);

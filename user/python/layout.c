@@ -184,7 +184,7 @@ static bool in_code(const struct mxbpf_python *w, uint64_t off, uint64_t bytes)
 }
 
 /* Checks that all fields are within the bytes of an object that BPF reads at once. */
-static bool fits(const struct py_layout *l)
+static bool layout_fits(const struct py_layout *l)
 {
 	const struct mxbpf_python *w = &l->walk;
 
@@ -233,7 +233,7 @@ int py_describe(struct py *p, struct err *e)
 	}
 	thread = d[p->l.described[PY_PART_STATE] + p->l.described_thread];
 	p->l.walk.state_thread = (uint16_t)thread;
-	if (!fit || thread >= MXBPF_PY_NONE || !fits(&p->l))
+	if (!fit || thread >= MXBPF_PY_NONE || !layout_fits(&p->l))
 		return err_set(e, ERR_TARGET, -ENOTSUP, "its Python %s has another layout than the release",
 			       p->l.version);
 	p->l.walk.code_file = (uint16_t)(p->l.code_file - p->l.walk.head);

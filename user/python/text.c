@@ -194,7 +194,7 @@ bool py_code_print(const struct py *p, uint64_t code, uint64_t *print)
 }
 
 /* Returns true if the object at f->code is still the one that BPF saw. */
-static bool is_same(const struct py *p, const struct mxbpf_stack_frame *f)
+static bool text_is_same(const struct py *p, const struct mxbpf_stack_frame *f)
 {
 	uint64_t print;
 
@@ -214,7 +214,7 @@ static bool read_lines(const struct py *p, uint64_t addr, struct code *c)
 
 static struct code *read_code(const struct py *p, const struct mxbpf_stack_frame *f)
 {
-	struct code *c = is_same(p, f) ? calloc(1, sizeof(*c)) : NULL;
+	struct code *c = text_is_same(p, f) ? calloc(1, sizeof(*c)) : NULL;
 	uint64_t file, name, lines;
 
 	if (!c)
@@ -226,7 +226,7 @@ static struct code *read_code(const struct py *p, const struct mxbpf_stack_frame
 		c->name = read_text(p, name, NAME_BYTES_MAX);
 	}
 	/* Check again, because it may have changed meanwhile. */
-	if (!c->file || !c->name || !read_lines(p, lines, c) || !is_same(p, f)) {
+	if (!c->file || !c->name || !read_lines(p, lines, c) || !text_is_same(p, f)) {
 		code_free(c);
 		return NULL;
 	}

@@ -25,7 +25,7 @@ struct rec_merge {
 
 /* ---- records */
 
-static void place(const struct part *p, struct mxbpf_rec *r)
+static void merge_place(const struct part *p, struct mxbpf_rec *r)
 {
 	if (r->tgid)
 		r->tgid = (r->tgid & MDL_PID_MASK) | p->host << MDL_PID_BITS;
@@ -50,7 +50,7 @@ static int place_all(const struct rec_merge *g, const struct part *p, const void
 		if (!copy)
 			return -ENOMEM;
 		memcpy(copy, r, r->size);
-		place(p, copy);
+		merge_place(p, copy);
 	}
 	return 0;
 }
@@ -207,13 +207,13 @@ static bool alike(const struct mdl_session *a, const struct mdl_session *b)
 }
 
 /* Returns true if both are of the same process from the same moment on. */
-static bool is_same(const struct mdl_session *a, const struct mdl_session *b)
+static bool merge_is_same(const struct mdl_session *a, const struct mdl_session *b)
 {
 	return same_host(a, b) && a->pid == b->pid && a->start_mono_ns == b->start_mono_ns;
 }
 
 /* Names of a library's constants are offsets in it, so the libraries must be the same. */
-static int check(const struct rec_merge *g, struct err *e)
+static int merge_check(const struct rec_merge *g, struct err *e)
 {
 	const struct mdl_session *a = session_of(g, 0), *b;
 	unsigned i, k;
@@ -221,7 +221,7 @@ static int check(const struct rec_merge *g, struct err *e)
 	for (i = 1; i < g->n; i++) {
 		b = session_of(g, i);
 		for (k = 0; k < i; k++)
-			if (is_same(session_of(g, k), b))
+			if (merge_is_same(session_of(g, k), b))
 				return err_set(e, ERR_RUNTIME, -EEXIST, "the recording of pid %u on %s is given twice",
 					       b->pid, b->hostname);
 		if (strcmp(build_of(a), build_of(b)))
@@ -564,7 +564,7 @@ int rec_reader_merge(struct rec_reader **parts, unsigned n, struct rec_reader **
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	}
 	err = n > MDL_HOSTS_MAX ? err_set(e, ERR_USAGE, -E2BIG, "cannot merge more than %d recordings", MDL_HOSTS_MAX)
-				: check(g, e);
+				: merge_check(g, e);
 	if (!err) {
 		place_hosts(g);
 		err = merge_session(g, &session);

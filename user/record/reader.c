@@ -325,7 +325,7 @@ static void sort_slots(struct rec_reader *r)
  * Judges bad chunks. A crash leaves one in the place of the chunk being written: after the newest one, or at the start
  * of a slot with the next number. A bad chunk elsewhere, together with a missing one, is damage.
  */
-static int judge(const struct rec_reader *r, const struct buf *bads, struct err *e)
+static int reader_judge(const struct rec_reader *r, const struct buf *bads, struct err *e)
 {
 	const struct bad *b = (const void *)bads->data;
 	size_t i;
@@ -364,7 +364,7 @@ static int scan(struct rec_reader *r, struct err *e)
 		err_set(e, ERR_RUNTIME, ret, "cannot read it: %s", strerror(-ret));
 	} else {
 		sort_slots(r);
-		ret = judge(r, &bads, e);
+		ret = reader_judge(r, &bads, e);
 	}
 	buf_fini(&bads);
 	r->session.incomplete = true;

@@ -31,7 +31,7 @@ static int find_last(void *ctx, const void *recs, size_t bytes)
 }
 
 /* Keeps records that end in the tail, and those without a time, such as names. */
-static int keep(void *ctx, const void *recs, size_t bytes)
+static int tail_keep(void *ctx, const void *recs, size_t bytes)
 {
 	struct tail *t = ctx;
 	const struct mxbpf_rec *r;
@@ -52,9 +52,9 @@ static int keep(void *ctx, const void *recs, size_t bytes)
 }
 
 /* Copies the tail into a recording. Takes fd over. */
-static void copy(struct rec_reader *r, struct tail *t, const struct mdl_session *s, int fd, struct err *e)
+static void tail_copy(struct rec_reader *r, struct tail *t, const struct mdl_session *s, int fd, struct err *e)
 {
-	if (!rec_writer_open(fd, 0, s, &t->w, e) && !rec_reader_each(r, true, t->names, keep, t, e))
+	if (!rec_writer_open(fd, 0, s, &t->w, e) && !rec_reader_each(r, true, t->names, tail_keep, t, e))
 		rec_writer_finish(t->w, t->m, s, e);
 	rec_writer_free(t->w);
 }
@@ -85,7 +85,7 @@ int rec_write_tail(struct rec_reader *r, uint64_t ns, int fd, struct err *e)
 		if (mdl_copy_names(t.m, t.names)) {
 			err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 		} else {
-			copy(r, &t, &s, fd, e);
+			tail_copy(r, &t, &s, fd, e);
 			fd = -1;
 		}
 	}

@@ -166,7 +166,8 @@ int rec_writer_open(int fd, uint64_t max_bytes, const struct mdl_session *s, str
 
 /* ---- names: each slot is self-contained */
 
-static int put_name(struct buf *b, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text, size_t len)
+static int writer_put_name(struct buf *b, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text,
+			   size_t len)
 {
 	struct mxbpf_name *r;
 	size_t size;
@@ -198,7 +199,7 @@ static int need_name(struct rec_writer *w, const struct mdl *m, enum mxbpf_name_
 		return 0;
 	if (!hash_put(&w->written, id, HASH_NAME(kind)))
 		return -ENOMEM;
-	return put_name(&w->names, kind, 0, id, text, len);
+	return writer_put_name(&w->names, kind, 0, id, text, len);
 }
 
 static int need_thread(struct rec_writer *w, const struct mdl *m, uint32_t tgid, uint32_t tid)
@@ -212,7 +213,7 @@ static int need_thread(struct rec_writer *w, const struct mdl *m, uint32_t tgid,
 		return 0;
 	if (!hash_put(&w->written, tid, tgid))
 		return -ENOMEM;
-	return put_name(&w->names, MXBPF_NAME_THREAD, tgid, tid, text, strlen(text));
+	return writer_put_name(&w->names, MXBPF_NAME_THREAD, tgid, tid, text, strlen(text));
 }
 
 /* Adds the names of the record's ids and threads that the slot does not have yet. A slot then needs no other slot. */

@@ -43,7 +43,7 @@ const char *gate_why(const struct gate *g)
 }
 
 /* Copies a piece of the shared memory. */
-static int copy(struct gate *g, uint64_t off, void *to, size_t bytes)
+static int gate_copy(struct gate *g, uint64_t off, void *to, size_t bytes)
 {
 	size_t got = 0;
 	ssize_t n = 1;
@@ -81,7 +81,7 @@ int gate_head(struct gate *g, struct gate_head *to)
 	} raw;
 	const char *at = (const char *)raw.words;
 
-	if (copy(g, 0, &raw, sizeof(raw)))
+	if (gate_copy(g, 0, &raw, sizeof(raw)))
 		return -EPROTO;
 	memcpy(&to->magic, at + offsetof(SHARED, magic), sizeof(to->magic));
 	memcpy(&to->version, at + offsetof(SHARED, version), sizeof(to->version));
@@ -106,7 +106,7 @@ int gate_beats(struct gate *g, struct mxbpf_agent_beat *to)
 	int err = at ? gate_head(g, &head) : -ENOMEM;
 
 	if (!err)
-		err = copy(g, offsetof(SHARED, beats), at, sizeof(*at) * MXBPF_AGENT_BEATS);
+		err = gate_copy(g, offsetof(SHARED, beats), at, sizeof(*at) * MXBPF_AGENT_BEATS);
 	n = err ? 0 : head.nbeats < MXBPF_AGENT_BEATS ? head.nbeats : MXBPF_AGENT_BEATS;
 	for (i = 0; i < n;
 	     i++) /* a beat that is just being written does not fit to the others, and is left out later */
@@ -184,7 +184,7 @@ int gate_slot(struct gate *g, unsigned slot, struct gate_slot *to)
 {
 	char raw[offsetof(struct mxbpf_agent_slot, batch)];
 
-	if (copy(g, SLOT(slot), raw, sizeof(raw)))
+	if (gate_copy(g, SLOT(slot), raw, sizeof(raw)))
 		return -EPROTO;
 	memcpy(&to->tid, raw + offsetof(struct mxbpf_agent_slot, tid), sizeof(to->tid));
 	memcpy(&to->uses, raw + offsetof(struct mxbpf_agent_slot, uses), sizeof(to->uses));
@@ -208,15 +208,15 @@ int gate_tail(struct gate *g, unsigned slot, struct mxbpf_agent_batch *to)
 	struct mxbpf_agent_batch after;
 	uint32_t n;
 
-	if (copy(g, off, to, MXBPF_AGENT_BATCH_HEAD))
+	if (gate_copy(g, off, to, MXBPF_AGENT_BATCH_HEAD))
 		return -EPROTO;
 	n = to->ncalls;
 	if (!n)
 		return 0;
 	if (n > MXBPF_AGENT_BATCH)
 		return gate_break(g, "a batch has %u calls", n);
-	if (copy(g, off + MXBPF_AGENT_BATCH_HEAD, to->calls, n * sizeof(to->calls[0])) ||
-	    copy(g, off, &after, MXBPF_AGENT_BATCH_HEAD))
+	if (gate_copy(g, off + MXBPF_AGENT_BATCH_HEAD, to->calls, n * sizeof(to->calls[0])) ||
+	    gate_copy(g, off, &after, MXBPF_AGENT_BATCH_HEAD))
 		return -EPROTO;
 	if (after.seq != to->seq || after.slot_use != to->slot_use)
 		return 0;
@@ -232,11 +232,11 @@ int gate_spilled(struct gate *g, unsigned i, struct mxbpf_agent_batch *to)
 	const uint64_t off = offsetof(SHARED, spill) + (uint64_t)i * sizeof(*to);
 	uint32_t complete;
 
-	if (copy(g, offsetof(SHARED, is_spilled) + i * sizeof(complete), &complete, sizeof(complete)))
+	if (gate_copy(g, offsetof(SHARED, is_spilled) + i * sizeof(complete), &complete, sizeof(complete)))
 		return -EPROTO;
 	if (!complete)
 		return -EAGAIN;
-	if (copy(g, off, to, sizeof(*to)))
+	if (gate_copy(g, off, to, sizeof(*to)))
 		return -EPROTO;
 	to->our_tid = 0;
 	return gate_batch(g, to, sizeof(*to)) ? -EPROTO : (int)to->ncalls;
@@ -265,11 +265,11 @@ int gate_open(struct gate *g, unsigned slot, unsigned level, struct mxbpf_agent_
 
 	_Static_assert(offsetof(struct mxbpf_agent_open, start_ns) == sizeof(uint64_t),
 		       "call and start_ns are read at once");
-	if (copy(g, off, &before, sizeof(before)))
+	if (gate_copy(g, off, &before, sizeof(before)))
 		return -EPROTO;
 	if (!before.call)
 		return 0;
-	if (copy(g, off, to, sizeof(*to)) || copy(g, off, &after, sizeof(after)))
+	if (gate_copy(g, off, to, sizeof(*to)) || gate_copy(g, off, &after, sizeof(after)))
 		return -EPROTO;
 	if (after.call != before.call || after.start_ns != before.start_ns || to->call != before.call ||
 	    to->start_ns != before.start_ns)
@@ -305,7 +305,7 @@ static int text_at(struct gate *g, uint64_t texts, uint64_t texts_bytes, uint32_
 
 	if (!n)
 		return gate_break(g, "a name lies outside of the texts");
-	err = copy(g, texts + name, to, n);
+	err = gate_copy(g, texts + name, to, n);
 	if (!err && !memchr(to, '\0', n))
 		err = gate_break(g, "a name has more than %zu bytes", max - 1);
 	if (err)
@@ -361,11 +361,11 @@ int gate_list(struct gate *g, uint32_t place, enum mxbpf_agent_list kind, uint64
 		return gate_break(g, "calls have more than %u lists", MXBPF_AGENT_LISTS);
 	if (!place || place >= MXBPF_AGENT_WORDS)
 		return gate_break(g, "a list lies outside of the words");
-	if (copy(g, off, &head, sizeof(head)))
+	if (gate_copy(g, off, &head, sizeof(head)))
 		return -EPROTO;
 	if (head >> 32 != kind || !is_size_of(kind, (uint32_t)head) || (uint32_t)head >= MXBPF_AGENT_WORDS - place)
 		return gate_break(g, "a list is of another kind, or of a size that no list has");
-	if (copy(g, off + sizeof(head), list, (uint32_t)head * sizeof(uint64_t)))
+	if (gate_copy(g, off + sizeof(head), list, (uint32_t)head * sizeof(uint64_t)))
 		return -EPROTO;
 	*n = (uint32_t)head;
 	return 0;
@@ -382,7 +382,7 @@ int gate_gpu(struct gate *g, struct mxbpf_gpu_shared *to)
 {
 	unsigned i;
 
-	if (copy(g, offsetof(SHARED, gpu), to, sizeof(*to)))
+	if (gate_copy(g, offsetof(SHARED, gpu), to, sizeof(*to)))
 		return -EPROTO;
 	if (to->state > MXBPF_GPU_FAILED || to->failed > MXBPF_GPU_AT_ELSEWHERE || to->thread > 1 ||
 	    to->ndevices > MXBPF_GPU_DEVICES || to->metrics.state > MXBPF_GPU_METRICS_FAILED ||

@@ -415,7 +415,7 @@ bool kind_sent(const struct mxbpf_rec *r, size_t size)
 	       (k->sent_fits ? k->sent_fits(r, size) : is_size_sent(k, size)) && (!k->fits || k->fits(r));
 }
 
-static bool fits(const struct mxbpf_rec *r, size_t left)
+static bool kinds_fits(const struct mxbpf_rec *r, size_t left)
 {
 	const struct kind *k;
 
@@ -433,7 +433,7 @@ const struct mxbpf_rec *kind_check_next(const void *recs, size_t bytes, size_t *
 	if (*pos >= bytes) /* an empty batch may be NULL */
 		return NULL;
 	r = (const void *)((const char *)recs + *pos);
-	*bad = !fits(r, bytes - *pos);
+	*bad = !kinds_fits(r, bytes - *pos);
 	if (*bad)
 		return NULL;
 	*pos += r->size;

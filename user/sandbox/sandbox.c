@@ -32,7 +32,7 @@
 
 /* ---- the program */
 
-static void add(struct buf *b, uint16_t code, uint32_t k, unsigned jt, unsigned jf)
+static void sandbox_add(struct buf *b, uint16_t code, uint32_t k, unsigned jt, unsigned jf)
 {
 	const struct sock_filter s = {code, (uint8_t)jt, (uint8_t)jf, k};
 
@@ -41,12 +41,12 @@ static void add(struct buf *b, uint16_t code, uint32_t k, unsigned jt, unsigned 
 
 static void add_load(struct buf *b, size_t at)
 {
-	add(b, BPF_LD | BPF_W | BPF_ABS, (uint32_t)at, 0, 0);
+	sandbox_add(b, BPF_LD | BPF_W | BPF_ABS, (uint32_t)at, 0, 0);
 }
 
 static void add_return(struct buf *b, uint32_t action)
 {
-	add(b, BPF_RET | BPF_K, action, 0, 0);
+	sandbox_add(b, BPF_RET | BPF_K, action, 0, 0);
 }
 
 /* The accumulator has the number before and after. The upper half of an argument is no part of an int or a mask. */
@@ -55,18 +55,18 @@ static void add_row(struct buf *b, const struct sbx_row *r)
 	unsigned i;
 
 	if (!r->nvalues && !r->without) {
-		add(b, BPF_JMP | BPF_JEQ | BPF_K, r->nr, 0, 1);
+		sandbox_add(b, BPF_JMP | BPF_JEQ | BPF_K, r->nr, 0, 1);
 		add_return(b, SECCOMP_RET_ALLOW);
 		return;
 	}
-	add(b, BPF_JMP | BPF_JEQ | BPF_K, r->nr, 0, r->nvalues ? r->nvalues + 4 : 4);
+	sandbox_add(b, BPF_JMP | BPF_JEQ | BPF_K, r->nr, 0, r->nvalues ? r->nvalues + 4 : 4);
 	add_load(b, offsetof(struct seccomp_data, args) + r->arg * sizeof(uint64_t));
 	for (i = 0; i < r->nvalues; i++)
-		add(b, BPF_JMP | BPF_JEQ | BPF_K, r->values[i], r->nvalues - i, 0);
+		sandbox_add(b, BPF_JMP | BPF_JEQ | BPF_K, r->values[i], r->nvalues - i, 0);
 	if (!r->nvalues)
-		add(b, BPF_JMP | BPF_JSET | BPF_K, r->without, 1, 0);
+		sandbox_add(b, BPF_JMP | BPF_JSET | BPF_K, r->without, 1, 0);
 	else
-		add(b, BPF_JMP | BPF_JA, 1, 0, 0);
+		sandbox_add(b, BPF_JMP | BPF_JA, 1, 0, 0);
 	add_return(b, SECCOMP_RET_ALLOW);
 	add_load(b, AT_NR);
 }
@@ -77,20 +77,20 @@ static void build(struct buf *b, unsigned needs, uint32_t refuse)
 	const struct sbx_row *r;
 
 	add_load(b, AT_ARCH);
-	add(b, BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);
+	sandbox_add(b, BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);
 	add_return(b, SECCOMP_RET_KILL_PROCESS); /* a call of 32-bit code */
 	add_load(b, AT_NR);
 	for (r = sbx_rows; r->name; r++)
 		if (!(r->need & ~needs))
 			add_row(b, r);
 	for (n = sbx_never; n->name; n++) {
-		add(b, BPF_JMP | BPF_JEQ | BPF_K, n->nr, 0, 1);
+		sandbox_add(b, BPF_JMP | BPF_JEQ | BPF_K, n->nr, 0, 1);
 		add_return(b, SECCOMP_RET_KILL_PROCESS);
 	}
 	/* The C library falls back on clone(), whose flags can be seen, and on older calls where there is a newer one.
 	 */
-	add(b, BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 1, 0);
-	add(b, BPF_JMP | BPF_JGT | BPF_K, KNOWN_MAX, 0, 1);
+	sandbox_add(b, BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 1, 0);
+	sandbox_add(b, BPF_JMP | BPF_JGT | BPF_K, KNOWN_MAX, 0, 1);
 	add_return(b, ERROR(ENOSYS));
 	add_return(b, refuse);
 }

@@ -112,7 +112,7 @@ struct args {
 };
 
 /* Control characters have no use, and disturb a terminal that shows them. */
-static bool put_text(struct args *a, const char *text, size_t n)
+static bool check_put_text(struct args *a, const char *text, size_t n)
 {
 	size_t i;
 
@@ -134,7 +134,8 @@ static enum MHD_Result see_arg(void *ctx, enum MHD_ValueKind kind, const char *n
 
 	if (!name_len) /* "?&&" */
 		return MHD_YES;
-	a->bad |= ++a->n > SRV_QUERY_ARGS || !put_text(a, name, name_len) || !put_text(a, value, value ? value_len : 0);
+	a->bad |= ++a->n > SRV_QUERY_ARGS || !check_put_text(a, name, name_len) ||
+		  !check_put_text(a, value, value ? value_len : 0);
 	return a->bad ? MHD_NO : MHD_YES;
 }
 

@@ -127,7 +127,7 @@ static void free_body(void *data)
 	mem_free(data);
 }
 
-static void hold(struct srv *s, struct srv_ask *r, size_t bytes)
+static void reply_hold(struct srv *s, struct srv_ask *r, size_t bytes)
 {
 	pthread_mutex_lock(&s->lock);
 	s->held += bytes - r->held;
@@ -147,7 +147,7 @@ enum MHD_Result srv_send(struct srv *s, struct srv_ask *r)
 	if (!a->body.len && status >= MHD_HTTP_BAD_REQUEST)
 		return srv_refuse(r->mc, status, NULL);
 	zipped = r->gzip && compress_body(&a->body);
-	hold(s, r, a->body.len);
+	reply_hold(s, r, a->body.len);
 	response = MHD_create_response_from_buffer_with_free_callback_cls(a->body.len, a->body.data, free_body,
 									  a->body.data);
 	if (response)

@@ -276,7 +276,7 @@ static bool has_replies(const struct srv *s)
 }
 
 /* No connection may be suspended when libmicrohttpd is stopped. */
-static void finish(struct srv *s)
+static void serve_finish(struct srv *s)
 {
 	const uint64_t end = clock_ns(CLOCK_MONOTONIC) + SRV_CLOSE_NS;
 	struct pollfd p = {.fd = s->epoll_fd, .events = POLLIN};
@@ -291,7 +291,7 @@ static void finish(struct srv *s)
 	}
 }
 
-static void *run(void *arg)
+static void *serve_run(void *arg)
 {
 	struct srv *s = arg;
 
@@ -369,7 +369,7 @@ int srv_open(struct srv **out, const struct srv_opts *o, struct err *e)
 
 	if (err || !s)
 		return err;
-	err = thread_start(&s->thread, run, s);
+	err = thread_start(&s->thread, serve_run, s);
 	if (err) {
 		srv_close(s);
 		return err_set(e, ERR_RUNTIME, err, "cannot start a thread: %s", strerror(-err));
@@ -423,7 +423,7 @@ void srv_close(struct srv *s)
 		stop_thread(s);
 	if (s->daemon) {
 		s->stop = true;
-		finish(s);
+		serve_finish(s);
 		MHD_stop_daemon(s->daemon);
 	}
 	srv_unlisten(&s->place);

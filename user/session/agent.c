@@ -107,7 +107,7 @@ static uint64_t learn_list(void *ctx, uint32_t tgid, unsigned kind, const uint64
 	return id;
 }
 
-static enum src_agent_role role_of(const char *name)
+static enum src_agent_role agent_role_of(const char *name)
 {
 	static const enum src_agent_role roles[] = {[STEPS_NO_SIGN] = SRC_AGENT_PLAIN,
 						    [STEPS_ENDS] = SRC_AGENT_ENDS,
@@ -130,7 +130,7 @@ static int open_calls(struct session *ses, struct err *e)
 								   .owners = ses->o->memory,
 								   .stacks = wants_stacks(ses) && ses->o->memory,
 								   .list_id = learn_list,
-								   .role = role_of,
+								   .role = agent_role_of,
 								   .ctx = ses});
 	if (!ses->agent.accounts || !ses->agent.costs || !ses->agent.source || (asks && !ses->agent.calls) ||
 	    src_agent_join(ses->agent.source, ses->agent.first))
@@ -436,7 +436,7 @@ static int join_one(struct session *ses, const struct mxbpf_rec *r, bool *kept)
 }
 
 /* Records with the same end keep their order, but an iteration ends before its calls. */
-static int by_end(const void *x, const void *y)
+static int agent_by_end(const void *x, const void *y)
 {
 	const struct mxbpf_rec *a = *(struct mxbpf_rec *const *)x, *b = *(struct mxbpf_rec *const *)y;
 	uint64_t a_ns = kind_end_ns(a), b_ns = kind_end_ns(b);
@@ -495,7 +495,7 @@ static int join_behind(struct session *ses)
 		buf_fini(&all);
 		return err;
 	}
-	qsort(all.data, buf_count(&all, r), sizeof(r), by_end);
+	qsort(all.data, buf_count(&all, r), sizeof(r), agent_by_end);
 	for (i = 0; !err && i < buf_count(&all, r); i++) {
 		r = *buf_at(&all, const struct mxbpf_rec *, i);
 		err = buf_put(&sorted, r, r->size);

@@ -31,7 +31,7 @@ int ses_app_check(struct session *ses, const struct ses_target *of, struct err *
 
 /* The profiler may start or stop while its state is read. BPF sees such a call if it comes after att_app_start(), so
  * the state is read once more after that. */
-static void start(struct session *ses)
+static void app_start(struct session *ses)
 {
 	struct mxbpf_app now = ses->app.was;
 	struct err e = {0};
@@ -62,12 +62,12 @@ static void told(struct session *ses)
 		 fmt_ns(now.window_ns, ns));
 }
 
-static void take(struct session *ses, bool on)
+static void app_take(struct session *ses, bool on)
 {
 	att_app(ses->first->att, on);
 }
 
-static bool stop(struct session *ses)
+static bool app_stop(struct session *ses)
 {
 	const bool on = att_active_since_ns(ses->first->att);
 
@@ -93,17 +93,17 @@ static void account(const struct session *ses, struct mdl_session *s)
 	s->paused_ns = passed_ns > s->duration_ns ? passed_ns - s->duration_ns : 0;
 }
 
-static bool asked(const struct ses_opts *o)
+static bool app_asked(const struct ses_opts *o)
 {
 	return o->follow_app;
 }
 
 const struct ses_window ses_app_window = {
-	.asked = asked,
-	.start = start,
+	.asked = app_asked,
+	.start = app_start,
 	.told = told,
-	.take = take,
-	.stop = stop,
+	.take = app_take,
+	.stop = app_stop,
 	.rests = rests,
 	.window_ns = window_ns,
 	.account = account,

@@ -160,7 +160,7 @@ static void drop(struct session *ses, unsigned number, const struct mxbpf_rec *r
 }
 
 /* Walks over a batch once. Moves records that are kept together, because the writer takes them from the batch. */
-static void fold(struct session *ses, unsigned number, void *recs, size_t bytes)
+static void fold_fold(struct session *ses, unsigned number, void *recs, size_t bytes)
 {
 	const struct mxbpf_rec *next;
 	const struct kind *k;
@@ -202,7 +202,7 @@ static void fold(struct session *ses, unsigned number, void *recs, size_t bytes)
 
 void ses_fold(struct ses_build *b, enum att_ring ring, void *recs, size_t bytes)
 {
-	fold(b->ses, b->rings[ring]->number, recs, bytes);
+	fold_fold(b->ses, b->rings[ring]->number, recs, bytes);
 }
 
 /*
@@ -237,7 +237,7 @@ void ses_on_batch(void *ctx, unsigned number, void *recs, size_t bytes)
 	/* The agent is in processes of the first build. */
 	if (!ses->agent.accounts || (b && b->number) || ses_agent_join(ses, number, &recs, &bytes)) {
 		shorten_switches(ses, b, number, recs, &bytes);
-		fold(ses, number, recs, bytes);
+		fold_fold(ses, number, recs, bytes);
 	}
 	if (!ses->agent.lent)
 		return;

@@ -118,7 +118,7 @@ static int take_fresh(struct session *ses, struct mdl *next, struct mdl **taken)
 }
 
 /* Returns a model to show, and fills the description that goes with it. NULL: out of memory. */
-static struct mdl *copy(struct session *ses, struct mdl_session *s)
+static struct mdl *interval_copy(struct session *ses, struct mdl_session *s)
 {
 	struct mdl *m = ses->fresh ? ses_new_model(ses) : room_for_whole(ses);
 	struct buf opens = {0};
@@ -145,7 +145,7 @@ static struct mdl *copy(struct session *ses, struct mdl_session *s)
 }
 
 /* The tables of an interval have the notes of the session and one that is true only now. */
-static int show(struct session *ses, struct mdl_session *s, struct mdl *m)
+static int interval_show(struct session *ses, struct mdl_session *s, struct mdl *m)
 {
 	char old[160], name[] = "gpu";
 	struct mdl_note *notes;
@@ -176,7 +176,7 @@ int ses_interval(struct session *ses)
 
 	if (!ses->about.duration_ns)
 		ses_features_read(ses, false);
-	m = copy(ses, &s);
+	m = interval_copy(ses, &s);
 	if (!m) {
 		mdl_sources_fini(&s);
 		ses_warn(ses, "out of memory");
@@ -187,7 +187,7 @@ int ses_interval(struct session *ses)
 		ses_about_since(&s, &ses->interval.mark);
 		ses->interval.mark = now;
 	}
-	code = show(ses, &s, m);
+	code = interval_show(ses, &s, m);
 	mdl_free(m);
 	mdl_sources_fini(&s);
 	return code;

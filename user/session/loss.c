@@ -7,7 +7,7 @@
 #include "feature/sched/sched.h"
 #include "session/priv.h"
 
-static void add_up(struct mdl_session *s)
+static void loss_add_up(struct mdl_session *s)
 {
 	size_t i;
 
@@ -86,11 +86,11 @@ int ses_loss_now(const struct session *ses, struct mdl_session *s)
 		l->attempted = l->stored + l->dropped;
 	}
 	add_unread(ses, s);
-	add_up(s);
+	loss_add_up(s);
 	return 0;
 }
 
-static void check(const struct session *ses, const struct mdl_source *of, uint64_t malformed)
+static void loss_check(const struct session *ses, const struct mdl_source *of, uint64_t malformed)
 {
 	const struct mxbpf_loss *l = &of->loss;
 
@@ -133,13 +133,13 @@ void ses_loss_close(struct session *ses, unsigned left)
 		l->stored += sched_ended(ses);
 	}
 	for (i = 0; i < s->nsources; i++) {
-		check(ses, &s->sources[i], src_at(ses->hub, i)->malformed);
+		loss_check(ses, &s->sources[i], src_at(ses->hub, i)->malformed);
 		l = &s->sources[i].loss;
 		if (l->stored + l->dropped <
 		    l->attempted) /* records that the session dropped when it was out of memory */
 			l->dropped = l->attempted - l->stored;
 	}
-	add_up(s);
+	loss_add_up(s);
 }
 
 void ses_loss_subtract(struct mdl_session *s, const struct ses_totals *from)
@@ -150,5 +150,5 @@ void ses_loss_subtract(struct mdl_session *s, const struct ses_totals *from)
 		mxbpf_loss_subtract(&s->sources[i].loss, &from->losses[i]);
 		s->sources[i].late -= from->late[i];
 	}
-	add_up(s);
+	loss_add_up(s);
 }

@@ -55,7 +55,7 @@ static void find_symbols(struct tgt *t, const struct tgt_lib *lib, struct nvtx_f
 	elf_close(f);
 }
 
-static bool is_same(const struct nvtx_file *s, const struct tgt_lib *lib)
+static bool nvtx_is_same(const struct nvtx_file *s, const struct tgt_lib *lib)
 {
 	return s->build_id_bytes == lib->build_id_bytes && !memcmp(s->build_id, lib->build_id, s->build_id_bytes);
 }
@@ -84,7 +84,7 @@ static const struct nvtx_file *file_of(struct session *ses, struct tgt *t, struc
 		*at = buf_count(&ses->nvtx.files, new);
 	}
 	s = buf_at(&ses->nvtx.files, struct nvtx_file, *at - 1);
-	return !s->has || (!tgt_lib_elf(t, lib, &f, NULL) && is_same(s, lib)) ? s : NULL;
+	return !s->has || (!tgt_lib_elf(t, lib, &f, NULL) && nvtx_is_same(s, lib)) ? s : NULL;
 }
 
 static void add_variable(struct ses_nvtx *n, struct tgt *t, uint64_t at, uint64_t bit)

@@ -3,18 +3,18 @@
 #include "base/fmt.h"
 #include "session/priv.h"
 
-static void take(struct session *ses, bool on)
+static void pause_take(struct session *ses, bool on)
 {
 	ses_activate(ses, on);
 	ses_agent_take(ses, on);
 }
 
-static void start(struct session *ses)
+static void pause_start(struct session *ses)
 {
-	take(ses, true);
+	pause_take(ses, true);
 }
 
-static bool stop(struct session *ses)
+static bool pause_stop(struct session *ses)
 {
 	return !ses->paused_at_ns;
 }
@@ -31,7 +31,7 @@ static void told(struct session *ses)
 	}
 }
 
-const struct ses_window ses_one_window = {.start = start, .told = told, .take = take, .stop = stop};
+const struct ses_window ses_one_window = {.start = pause_start, .told = told, .take = pause_take, .stop = pause_stop};
 
 uint64_t ses_window_ns(const struct session *ses)
 {

@@ -36,7 +36,7 @@ static void await(struct session *ses)
 }
 
 /* Ends the recording of a part and hands it over. Takes the recording. */
-static void finish(struct session *ses, struct rec_writer *w, const struct mdl_session *s)
+static void traces_finish(struct session *ses, struct rec_writer *w, const struct mdl_session *s)
 {
 	struct ses_traces *t = &ses->traces;
 	struct mdl *none = mdl_new(); /* a trace is made of events, so the part needs no rows */
@@ -92,7 +92,7 @@ static void cut(struct session *ses, struct rec_writer *next)
 	ses_totals_of(&s, &now);
 	if (old) {
 		ses_about_since(&s, &t->mark);
-		finish(ses, old, &s);
+		traces_finish(ses, old, &s);
 	}
 	t->mark = now;
 	mdl_sources_fini(&s);

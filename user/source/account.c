@@ -217,7 +217,7 @@ static void thin(struct buf *list, size_t bytes, bool spans)
 }
 
 /* Adds an item of a thread, and thins the list if the thread has used its share. Returns 0 or -ENOMEM. */
-static int add(const struct acc *a, struct buf *list, const void *item, size_t bytes, bool spans)
+static int account_add(const struct acc *a, struct buf *list, const void *item, size_t bytes, bool spans)
 {
 	size_t share = KEPT_MAX / (a->threads.len ? a->threads.len : 1);
 
@@ -291,7 +291,7 @@ static int take_switch(struct acc *a, const struct mxbpf_sched *r)
 		return 0;
 	o.before = t->sums;
 	t->sums = sums_in(&o, o.back_ns);
-	return add(a, &t->offs, &o, sizeof(o), false);
+	return account_add(a, &t->offs, &o, sizeof(o), false);
 }
 
 static int take_alloc(struct acc *a, const struct mxbpf_alloc *r)
@@ -304,7 +304,7 @@ static int take_alloc(struct acc *a, const struct mxbpf_alloc *r)
 		return -ENOMEM;
 	if (n)
 		k.sum_bytes += buf_at(&t->takes, struct taken, n - 1)->sum_bytes;
-	return add(a, &t->takes, &k, sizeof(k), false);
+	return account_add(a, &t->takes, &k, sizeof(k), false);
 }
 
 int acc_take(struct acc *a, const struct mxbpf_rec *r)
@@ -422,5 +422,5 @@ int acc_fill(struct acc *a, struct mxbpf_span *s)
 		if (!is_nothing(&own.sums) || !is_nothing(&nested.sums))
 			fill_account(s, &own.sums, &nested.sums, end_cpu);
 	}
-	return own.bytes || !is_nothing(&own.sums) ? add(a, &t->spans, &own, sizeof(own), true) : 0;
+	return own.bytes || !is_nothing(&own.sums) ? account_add(a, &t->spans, &own, sizeof(own), true) : 0;
 }

@@ -199,7 +199,7 @@ static void see_loss(struct agent_source *a, uint64_t since_ns)
  * Reads the state of all threads. A thread may be just about to record a call, so the call is neither open nor
  * recorded. Therefore calls are complete only up to the time of the previous look.
  */
-static void look(struct agent_source *a)
+static void agent_look(struct agent_source *a)
 {
 	uint64_t before_ns = a->looked_ns;
 	struct buf open = {0};
@@ -227,7 +227,7 @@ static void look_for_births(struct agent_source *a)
 }
 
 /* Returns true if there is more to take at once. */
-static bool take(struct agent_source *a, bool tails)
+static bool agent_take(struct agent_source *a, bool tails)
 {
 	bool more = true;
 	size_t i;
@@ -236,7 +236,7 @@ static bool take(struct agent_source *a, bool tails)
 	for (i = 0; i < nprocs(a); i++)
 		agt_renew(proc_at(a, i)->agt);
 	if (tails)
-		look(a);
+		agent_look(a);
 	while (!tails && more && a->fresh_bytes < TAILS_BYTES)
 		more = agts_take(a->all);
 	if (!tails)
@@ -302,7 +302,7 @@ static void *read_agents(void *ctx)
 	do {
 		now = clock_ns(CLOCK_MONOTONIC);
 		tails = now >= next || a->fresh_bytes >= TAILS_BYTES;
-		more = take(a, tails);
+		more = agent_take(a, tails);
 		if (tails)
 			next = now + TAILS_NS;
 	} while (poll(&stop, 1, more ? 0 : LOOK_MS) <= 0);
@@ -357,10 +357,10 @@ static void agent_flush(struct src *s)
 	if (a->stop_fd < 0)
 		return;
 	end_threads(a, true);
-	take(a, true);
+	agent_take(a, true);
 	agts_detach(a->all);
 	agts_drain(a->all);
-	take(a, true);
+	agent_take(a, true);
 	order_all(a);
 	for (i = 0; i < nprocs(a); i++)
 		agt_opens(proc_at(a, i)->agt, on_open, proc_at(a, i));
@@ -426,7 +426,7 @@ int src_agent_join(struct src *s, struct agt *agt)
 }
 
 /* With the lock: takes a process out of the list, and keeps its loss. */
-static struct proc *forget(struct agent_source *a, size_t i)
+static struct proc *agent_forget(struct agent_source *a, size_t i)
 {
 	struct proc *p = proc_at(a, i);
 	struct mxbpf_loss loss;
@@ -457,7 +457,7 @@ void src_agent_leave(struct src *s, struct agt *agt)
 		;
 	if (i < nprocs(a)) {
 		agt_opens(agt, on_twin, proc_at(a, i));
-		p = forget(a, i);
+		p = agent_forget(a, i);
 	}
 	pthread_mutex_unlock(&a->lock);
 	if (!p)

@@ -30,7 +30,7 @@ struct moment {
 
 /* ---- records */
 
-static int put_name(struct agent_source *a, uint32_t tgid, uint64_t id, const char *text, uint32_t len)
+static int agent_order_put_name(struct agent_source *a, uint32_t tgid, uint64_t id, const char *text, uint32_t len)
 {
 	const size_t pad = -len & 7;
 	const uint64_t zeros = 0;
@@ -79,7 +79,7 @@ static uint64_t name_id(struct proc *p, uint32_t name)
 	agt_name(p->agt, name, text);
 	learn_role(p, name, text);
 	id = *text ? plan_hash(text) : MXBPF_NAME_UNNAMED;
-	if (*text && put_name(p->of, p->tgid, id, text, (uint32_t)strlen(text)))
+	if (*text && agent_order_put_name(p->of, p->tgid, id, text, (uint32_t)strlen(text)))
 		return 0;
 	*known = id;
 	return id;
@@ -114,7 +114,7 @@ static unsigned span_flags(unsigned scope, unsigned flags)
 	       (flags & MXBPF_AGENT_CALL_SEQ ? MXBPF_SPAN_SEQ : 0);
 }
 
-static void count(struct agent_source *a, unsigned kept, unsigned lost)
+static void agent_order_count(struct agent_source *a, unsigned kept, unsigned lost)
 {
 	__atomic_fetch_add(&a->stored, kept, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&a->lost, lost, __ATOMIC_RELAXED);
@@ -125,7 +125,7 @@ static void add_moment(struct agent_source *a, const struct moment *m)
 {
 	const bool kept = a->moments.len < MOMENTS_BYTES && !buf_put(&a->moments, m, sizeof(*m));
 
-	count(a, kept, !kept);
+	agent_order_count(a, kept, !kept);
 }
 
 static void on_memory(struct proc *p, const struct mxbpf_agent_call *c)
@@ -157,7 +157,7 @@ static void on_range(struct proc *p, const struct mxbpf_agent_call *c)
 }
 
 /* Appends the record of a call to those that wait for their turn. 0 or -ENOMEM. */
-static int add_call(struct proc *p, const struct mxbpf_agent_call *c)
+static int agent_order_add_call(struct proc *p, const struct mxbpf_agent_call *c)
 {
 	struct agent_source *a = p->of;
 	struct mxbpf_span *s = a->spans.len < SPANS_BYTES ? buf_add(&a->spans, CALL_BYTES) : NULL;
@@ -196,12 +196,12 @@ static void take_calls(struct proc *p, const struct mxbpf_agent_call *calls, uns
 			on_memory(p, &calls[i]);
 		else if (calls[i].scope == MXBPF_AGENT_RANGE)
 			on_range(p, &calls[i]);
-		else if (add_call(p, &calls[i]))
+		else if (agent_order_add_call(p, &calls[i]))
 			lost++;
 		else
 			kept++;
 	}
-	count(p->of, kept, lost);
+	agent_order_count(p->of, kept, lost);
 }
 
 /* ---- delivery in the order of time */
@@ -211,7 +211,7 @@ static uint64_t end_of(const struct mxbpf_span *s)
 	return s->h.ts_ns + s->dur_ns;
 }
 
-static int by_time(const void *x, const void *y)
+static int agent_order_by_time(const void *x, const void *y)
 {
 	const struct moment *a = x, *b = y;
 
@@ -228,7 +228,7 @@ static void sort_moments(struct buf *b)
 	while (i < n && m[i - 1].ns <= m[i].ns)
 		i++;
 	if (i < n)
-		qsort(b->data, n, sizeof(*m), by_time);
+		qsort(b->data, n, sizeof(*m), agent_order_by_time);
 }
 
 static struct mxbpf_span *call_at(const struct agent_source *a, size_t i)
@@ -288,7 +288,7 @@ static void keep_moments(struct agent_source *a, size_t from)
 	memmove(a->moments.data, a->moments.data + from * sizeof(struct moment), a->moments.len);
 }
 
-static void put(struct agent_source *a, const void *rec, size_t bytes)
+static void agent_order_put(struct agent_source *a, const void *rec, size_t bytes)
 {
 	if (!buf_put(&a->recs, rec, bytes))
 		return;
@@ -306,7 +306,7 @@ static void put_range(struct agent_source *a, const struct moment *m)
 		.depth = MXBPF_RANGE_APART,
 	};
 
-	put(a, &r, sizeof(r));
+	agent_order_put(a, &r, sizeof(r));
 }
 
 /*
@@ -352,7 +352,7 @@ static void put_moment(struct agent_source *a, const struct moment *m)
 	} else {
 		return;
 	}
-	put(a, &r, r.h.size);
+	agent_order_put(a, &r, r.h.size);
 }
 
 static void deliver(struct agent_source *a)
@@ -388,7 +388,7 @@ static void put_records(struct agent_source *a, uint64_t until_ns)
 		s = call_at(a, t[i].what);
 		for (; k < nmoments && m[k].ns <= t[i].ns; deliver_some(a))
 			put_moment(a, &m[k++]);
-		put(a, s, s->h.size);
+		agent_order_put(a, s, s->h.size);
 		deliver_some(a);
 	}
 	for (; k < nmoments && m[k].ns <= until_ns; deliver_some(a))

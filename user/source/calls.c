@@ -73,7 +73,7 @@ void calls_free(struct calls *c)
 
 /* ---- threads */
 
-static struct thread *find(const struct calls *c, uint32_t tid, uint32_t tgid)
+static struct thread *source_calls_find(const struct calls *c, uint32_t tid, uint32_t tgid)
 {
 	uint64_t *at = hash_get(&c->threads, tid, tgid);
 
@@ -83,7 +83,7 @@ static struct thread *find(const struct calls *c, uint32_t tid, uint32_t tgid)
 /* Returns NULL if there is no memory. */
 static struct thread *thread_of(struct calls *c, uint32_t tid, uint32_t tgid)
 {
-	struct thread *t = find(c, tid, tgid);
+	struct thread *t = source_calls_find(c, tid, tgid);
 	uint64_t *at;
 
 	if (t)
@@ -191,7 +191,7 @@ void calls_forget(struct calls *c, const struct mxbpf_span *s)
 	struct thread *t;
 
 	pthread_mutex_lock(&c->lock);
-	t = find(c, s->tid, s->h.tgid);
+	t = source_calls_find(c, s->tid, s->h.tgid);
 	if (t) {
 		if (!(s->flags & MXBPF_SPAN_ASYNC))
 			forget_ended(t, s->h.ts_ns + s->dur_ns);
@@ -227,7 +227,7 @@ int calls_open(struct calls *c, const struct mxbpf_open *r)
 }
 
 /* Removes threads without calls, because they may have ended. */
-static void sweep(struct calls *c, uint64_t now_ns)
+static void calls_sweep(struct calls *c, uint64_t now_ns)
 {
 	const struct hash_entry *e;
 	struct buf empty = {0};
@@ -253,7 +253,7 @@ void calls_known(struct calls *c, uint64_t until_ns)
 {
 	pthread_mutex_lock(&c->lock);
 	c->known_ns = until_ns > c->known_ns ? until_ns : c->known_ns;
-	sweep(c, until_ns);
+	calls_sweep(c, until_ns);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -339,7 +339,7 @@ static struct open owner(const struct calls *c, const struct thread *t, uint64_t
 
 static bool fill_alloc(struct calls *c, struct mxbpf_alloc *r)
 {
-	const struct thread *t = find(c, r->tid, r->h.tgid);
+	const struct thread *t = source_calls_find(c, r->tid, r->h.tgid);
 	const struct open o = t ? owner(c, t, r->h.ts_ns) : (struct open){0};
 
 	if (!o.start_ns)
@@ -358,7 +358,7 @@ struct told {
 /* If BPF has set a span that started inside the call, that span is the inner one and stays. */
 static bool fill_span(struct calls *c, const struct mxbpf_rec *r, uint32_t tid, const struct told *to)
 {
-	const struct thread *t = find(c, tid, r->tgid);
+	const struct thread *t = source_calls_find(c, tid, r->tgid);
 	const struct open o = t ? innermost(t, r->ts_ns, UINT64_MAX) : (struct open){0};
 
 	if (!o.start_ns)
@@ -371,7 +371,7 @@ static bool fill_span(struct calls *c, const struct mxbpf_rec *r, uint32_t tid, 
 	return true;
 }
 
-static bool fill(struct calls *c, struct mxbpf_rec *r)
+static bool source_calls_fill(struct calls *c, struct mxbpf_rec *r)
 {
 	struct mxbpf_team *team = (void *)r;
 	struct mxbpf_sched *off = (void *)r;
@@ -394,7 +394,7 @@ bool calls_fill(struct calls *c, struct mxbpf_rec *r)
 	bool known;
 
 	pthread_mutex_lock(&c->lock);
-	known = fill(c, r);
+	known = source_calls_fill(c, r);
 	pthread_mutex_unlock(&c->lock);
 	return known;
 }
@@ -419,7 +419,7 @@ unsigned calls_around(struct calls *c, uint32_t tid, uint32_t tgid, uint64_t ns,
 	unsigned n = 0;
 
 	pthread_mutex_lock(&c->lock);
-	t = find(c, tid, tgid);
+	t = source_calls_find(c, tid, tgid);
 	if (t)
 		o = innermost(t, ns, UINT64_MAX);
 	while (o.start_ns && n < max) {

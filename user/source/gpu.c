@@ -209,7 +209,7 @@ static void deliver(struct gpu_source *g, struct client *c)
 }
 
 /* Before its records are taken: what they mean depends on the state of its CUPTI. */
-static void look(struct client *c)
+static void gpu_look(struct client *c)
 {
 	struct mxbpf_gpu_shared shared;
 
@@ -238,7 +238,7 @@ static bool take_piece(struct gpu_source *g, bool last)
 
 	pthread_mutex_lock(&g->lock);
 	for (i = 0; i < nclients(g); i++)
-		look(client_at(g, i));
+		gpu_look(client_at(g, i));
 	more = agts_take_gpu(g->all);
 	for (i = 0; i < nclients(g); i++)
 		convert(g, client_at(g, i), last);
@@ -250,7 +250,7 @@ static bool take_piece(struct gpu_source *g, bool last)
 }
 
 /* all: what the ring buffer holds now, in pieces, because all of it at once would need as much memory again. */
-static void take(struct gpu_source *g, bool all)
+static void source_gpu_take(struct gpu_source *g, bool all)
 {
 	unsigned i;
 
@@ -259,7 +259,7 @@ static void take(struct gpu_source *g, bool all)
 	take_piece(g, all);
 }
 
-static void *run(void *ctx)
+static void *source_gpu_run(void *ctx)
 {
 	struct gpu_source *g = ctx;
 	struct pollfd stop = {.fd = g->stop_fd, .events = POLLIN};
@@ -267,7 +267,7 @@ static void *run(void *ctx)
 
 	do {
 		settle = __atomic_load_n(&g->settle, __ATOMIC_ACQUIRE);
-		take(g, settle);
+		source_gpu_take(g, settle);
 		if (settle)
 			__atomic_store_n(&g->settle, false, __ATOMIC_RELEASE);
 	} while (poll(&stop, 1, LOOK_MS) <= 0);
@@ -304,7 +304,7 @@ int src_gpu_join(struct src *s, struct agt *agt)
 }
 
 /* With the lock: takes a process out of the list, and keeps its loss. */
-static void forget(struct gpu_source *g, size_t i)
+static void gpu_forget(struct gpu_source *g, size_t i)
 {
 	struct client *c = client_at(g, i);
 
@@ -329,11 +329,11 @@ void src_gpu_leave(struct src *s, struct agt *agt)
 		;
 	pthread_mutex_lock(&g->lock);
 	client_at(g, i)->ended = true;
-	look(client_at(g, i));
+	gpu_look(client_at(g, i));
 	convert(g, client_at(g, i), true);
 	sum_up(g);
 	deliver(g, client_at(g, i));
-	forget(g, i);
+	gpu_forget(g, i);
 	pthread_mutex_unlock(&g->lock);
 }
 
@@ -422,7 +422,7 @@ static int gpu_open(struct src *s, struct err *e)
 	g->stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (g->stop_fd < 0)
 		return err_set(e, ERR_RUNTIME, -errno, "eventfd: %s", strerror(errno));
-	err = thread_start(&g->thread, run, g);
+	err = thread_start(&g->thread, source_gpu_run, g);
 	if (!err)
 		return 0;
 	close(g->stop_fd);
@@ -444,7 +444,7 @@ static void gpu_flush(struct src *s)
 	g->stop_fd = -1;
 	for (i = 0; i < nclients(g); i++)
 		client_at(g, i)->ended = true;
-	take(g, true);
+	source_gpu_take(g, true);
 }
 
 static void gpu_loss(const struct src *s, struct mxbpf_loss *loss)

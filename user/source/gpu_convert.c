@@ -130,7 +130,7 @@ uint64_t gpu_time(const struct gpu_convert *c, uint64_t gpu_ns)
 
 /* ---- names */
 
-static int put_text(struct gpu_convert *c, uint64_t id, const char *text)
+static int gpu_convert_put_text(struct gpu_convert *c, uint64_t id, const char *text)
 {
 	const uint32_t len = (uint32_t)strnlen(text, NAME_MAX_LEN);
 	const size_t pad = -len & 7;
@@ -157,7 +157,7 @@ static uint64_t id_of(struct gpu_convert *c, uint64_t key, uint64_t space, const
 	}
 	if (!*known) {
 		*known = *text ? plan_hash(text) : MXBPF_NAME_UNNAMED;
-		if (*text && put_text(c, *known, text))
+		if (*text && gpu_convert_put_text(c, *known, text))
 			c->err = -ENOMEM;
 	}
 	return *known;
@@ -165,7 +165,7 @@ static uint64_t id_of(struct gpu_convert *c, uint64_t key, uint64_t space, const
 
 enum { SPACE_NAME, SPACE_COPY, SPACE_SET, SPACE_SYNC, SPACE_DEVICE };
 
-static bool begins(const char *text, const char *with)
+static bool gpu_convert_begins(const char *text, const char *with)
 {
 	return !strncmp(text, with, strlen(with));
 }
@@ -178,7 +178,7 @@ static bool launches(const char *call)
 	unsigned i;
 
 	for (i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
-		if (begins(call, starts[i]))
+		if (gpu_convert_begins(call, starts[i]))
 			return true;
 	return false;
 }
@@ -192,7 +192,7 @@ static int note_alloc(struct gpu_convert *c, uint32_t name, enum gpu_alloc_kind 
 	return kind && !at ? -ENOMEM : 0;
 }
 
-static uint64_t name_of(struct gpu_convert *c, uint32_t name)
+static uint64_t gpu_convert_name_of(struct gpu_convert *c, uint32_t name)
 {
 	const uint64_t *known = hash_get(&c->names, name, SPACE_NAME);
 	uint64_t id = known ? *known : 0;
@@ -237,7 +237,7 @@ static uint64_t activity_name(struct gpu_convert *c, const struct mxbpf_gpu_rec 
 	case MXBPF_GPU_SYNC:
 		return id_of(c, sync, SPACE_SYNC, syncs[sync]);
 	default:
-		return name_of(c, r->name);
+		return gpu_convert_name_of(c, r->name);
 	}
 }
 
@@ -311,7 +311,7 @@ static const uint64_t *launched_at(const struct gpu_convert *c, const struct mxb
 	return is_unjoined(c, r) ? NULL : called_at(c, r->correlation);
 }
 
-static void put(struct gpu_convert *c, const void *r, size_t bytes)
+static void gpu_convert_put(struct gpu_convert *c, const void *r, size_t bytes)
 {
 	if (!buf_put(&c->recs, r, bytes)) {
 		c->stored++;
@@ -331,7 +331,7 @@ static void put_call(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 		.h = {.kind = MXBPF_SPAN, .size = MXBPF_SPAN_BYTES_PLAIN, .tgid = c->tgid, .ts_ns = start_ns},
 		.dur_ns = dur_ns,
 		.self_ns = dur_ns,
-		.name_id = name_of(c, r->name),
+		.name_id = gpu_convert_name_of(c, r->name),
 		.tid = tid,
 		.end_tid = tid,
 		.cls = MXBPF_CLASS_CUDA,
@@ -348,18 +348,18 @@ static void put_call(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 	c->calls++;
 	remember(c, r, start_ns, hash_get(&c->asks, r->name, 0));
 	c->threadless += !tid;
-	put(c, &s, s.h.size);
+	gpu_convert_put(c, &s, s.h.size);
 	alloc = c->has_memory ? hash_get(&c->allocs, r->name, 0) : NULL;
 	if (alloc)
 		gpu_alloc_called(c, r, s.name_id, tid, (enum gpu_alloc_kind) * alloc);
 	if (tid && hash_get(&c->starts, r->name, 0) && !hash_get(&c->measured, r->correlation, 0))
-		put(c, &l, sizeof(l));
+		gpu_convert_put(c, &l, sizeof(l));
 }
 
 /* ---- activities */
 
 /* Records of waits name a context and no device. */
-static uint32_t device_of(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
+static uint32_t gpu_convert_device_of(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 {
 	uint64_t *at;
 
@@ -401,7 +401,7 @@ static void put_activity(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 		.name_id = activity_name(c, r),
 		.bytes = r->bytes,
 		.edge_id = edge,
-		.track = {.device = device_of(c, r), .context = r->context, .stream = r->stream},
+		.track = {.device = gpu_convert_device_of(c, r), .context = r->context, .stream = r->stream},
 		.domain = edge ? MXBPF_DOMAIN_CUPTI : MXBPF_DOMAIN_NONE,
 		.cls = r->kind,
 		.graph = r->graph,
@@ -426,7 +426,7 @@ static void put_activity(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 	c->activities++;
 	c->unjoined += is_unjoined(c, r);
 	c->early += called_ns && r->kind != MXBPF_GPU_SYNC && start_ns < *called_ns;
-	put(c, &a, sizeof(a));
+	gpu_convert_put(c, &a, sizeof(a));
 }
 
 void gpu_put_device(struct gpu_convert *c, uint32_t device, const struct mxbpf_gpu_about *about)
@@ -461,8 +461,8 @@ void gpu_put_device(struct gpu_convert *c, uint32_t device, const struct mxbpf_g
 	memcpy(r.whole_uuid, about->whole_uuid, sizeof(r.whole_uuid));
 	memcpy(name, about->name, sizeof(about->name));
 	r.name_id = id_of(c, device, SPACE_DEVICE, name);
-	put(c, &r, sizeof(r));
-	put(c, &limits, sizeof(limits));
+	gpu_convert_put(c, &r, sizeof(r));
+	gpu_convert_put(c, &limits, sizeof(limits));
 }
 
 /* ---- records */
@@ -490,7 +490,7 @@ static void put_node(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 	};
 
 	if (n.tid && n.node)
-		put(c, &n, sizeof(n));
+		gpu_convert_put(c, &n, sizeof(n));
 }
 
 /* Its time is that of the system, too. A value that no counter can have is left out. */
@@ -499,7 +499,7 @@ static void put_metric(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 	double value;
 	struct mxbpf_kernel_metric k = {
 		.h = {.kind = MXBPF_KERNEL_METRIC, .size = sizeof(k), .tgid = c->tgid, .ts_ns = r->start_ns},
-		.name_id = name_of(c, r->name),
+		.name_id = gpu_convert_name_of(c, r->name),
 		.held_ns = r->end_ns > r->start_ns ? r->end_ns - r->start_ns : 0,
 		.edge_id = r->correlation,
 		.tid = c->from.thread(c->from.ctx, r->metric.tid),
@@ -516,7 +516,7 @@ static void put_metric(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 	    is_beyond(c, r->start_ns) || r->start_ns > clock_ns(CLOCK_MONOTONIC))
 		return;
 	k.milli = (uint64_t)(value * 1000 + 0.5);
-	put(c, &k, sizeof(k));
+	gpu_convert_put(c, &k, sizeof(k));
 }
 
 void gpu_take(struct gpu_convert *c, const struct mxbpf_gpu_rec *recs, unsigned n)

@@ -166,7 +166,7 @@ static const uint8_t *peek(struct gpu_file *f, size_t bytes, int *err)
 }
 
 /* Takes the records of a batch. A record that was not written has no kind, and one that is damaged is missing, too. */
-static void take(struct gpu_file *f, const uint8_t *at, uint32_t n)
+static void gpu_file_take(struct gpu_file *f, const uint8_t *at, uint32_t n)
 {
 	struct mxbpf_gpu_rec r;
 	uint32_t i;
@@ -182,7 +182,7 @@ static void take(struct gpu_file *f, const uint8_t *at, uint32_t n)
  * Takes one batch, or skips eight bytes where no batch begins. The first word of a batch of the GPU is 0 and the second
  * is not, so after a range of zeros the next batch is found again.
  */
-static bool step(struct gpu_file *f, int *err)
+static bool gpu_file_step(struct gpu_file *f, int *err)
 {
 	struct mxbpf_agent_batch head;
 	const uint8_t *at = peek(f, MXBPF_AGENT_BATCH_HEAD, err);
@@ -200,7 +200,7 @@ static bool step(struct gpu_file *f, int *err)
 	at = peek(f, head.ncalls * sizeof(struct mxbpf_gpu_rec), err);
 	if (!at)
 		return false;
-	take(f, at, head.ncalls);
+	gpu_file_take(f, at, head.ncalls);
 	f->at += head.ncalls * sizeof(struct mxbpf_gpu_rec);
 	return true;
 }
@@ -241,7 +241,7 @@ int gpu_file_next(struct gpu_file *f)
 		return 0;
 	skip_hole(f);
 	until = f->at + WINDOW_BYTES;
-	while (f->at < until && step(f, &err))
+	while (f->at < until && gpu_file_step(f, &err))
 		;
 	f->done = f->at < until;
 	gpu_convert(&f->convert, f->done);

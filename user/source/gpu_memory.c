@@ -38,7 +38,7 @@ enum gpu_alloc_kind gpu_allocates(const char *call)
 	return GPU_ALLOC_NOT;
 }
 
-static void put(struct gpu_convert *c, const struct mxbpf_gpu_alloc *a)
+static void gpu_memory_put(struct gpu_convert *c, const struct mxbpf_gpu_alloc *a)
 {
 	if (!buf_put(&c->recs, a, sizeof(*a))) {
 		c->stored++;
@@ -76,7 +76,7 @@ void gpu_alloc_called(struct gpu_convert *c, const struct mxbpf_gpu_rec *r, uint
 		a.flags = r->call.result	     ? MXBPF_GPU_ALLOC_FAILED
 			  : kind == GPU_ALLOC_UNMAPS ? MXBPF_GPU_ALLOC_FREED
 						     : 0;
-		put(c, &a);
+		gpu_memory_put(c, &a);
 	}
 	if (r->call.result)
 		return;
@@ -115,5 +115,5 @@ void gpu_put_alloc(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 	a.pool_bytes = (uint64_t)r->memory.size_high << 32 | r->memory.size_low;
 	a.pool_used_bytes = (uint64_t)r->memory.used_high << 32 | r->memory.used_low;
 	c->memory++;
-	put(c, &a);
+	gpu_memory_put(c, &a);
 }

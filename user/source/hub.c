@@ -221,7 +221,7 @@ static struct held *batch_for(struct src *s, size_t bytes)
 }
 
 /* Returns 0 or -ENOMEM. */
-static int hold(struct src_hub *h, struct src *s, const void *recs, size_t bytes)
+static int hub_hold(struct src_hub *h, struct src *s, const void *recs, size_t bytes)
 {
 	struct held *b = batch_for(s, bytes);
 	const struct mxbpf_rec *r;
@@ -269,7 +269,7 @@ void src_deliver(struct src *s, void *recs, size_t bytes)
 		return;
 	}
 	pthread_mutex_lock(&h->lock);
-	if (hold(h, s, recs, bytes)) /* without memory pass the records on at once */
+	if (hub_hold(h, s, recs, bytes)) /* without memory pass the records on at once */
 		h->fn(h->ctx, s->number, recs, bytes);
 	release(h);
 	pthread_mutex_unlock(&h->lock);

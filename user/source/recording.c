@@ -36,7 +36,7 @@ static void recording_loss(const struct src *s, struct mxbpf_loss *loss)
 
 static const struct src_ops ops = {.open = recording_open, .loss = recording_loss, .checked = true};
 
-static void fold(void *ctx, unsigned number, void *recs, size_t bytes)
+static void recording_fold(void *ctx, unsigned number, void *recs, size_t bytes)
 {
 	struct recording *r = ctx;
 	int err;
@@ -49,7 +49,7 @@ static void fold(void *ctx, unsigned number, void *recs, size_t bytes)
 int src_read_recording(struct rec_reader *reader, bool events, struct mdl *m, struct err *e)
 {
 	struct recording r = {.reader = reader, .events = events, .model = m};
-	struct src_hub *h = src_hub_new(fold, &r);
+	struct src_hub *h = src_hub_new(recording_fold, &r);
 	int err;
 
 	if (!h || !src_add(h, &ops, "recording", &r))

@@ -152,7 +152,7 @@ static int put_arguments(struct args *a, enum what what)
 	return err;
 }
 
-static int put_line(struct args *a, const struct line *line, size_t nfirst)
+static int args_put_line(struct args *a, const struct line *line, size_t nfirst)
 {
 	int err = buf_printf(&a->out, "%s[", line > lines ? "\n" : "");
 
@@ -176,7 +176,7 @@ static int put_lines(struct args *a, struct buf *out)
 	for (; !err; a->no_lists = true) {
 		a->out.len = 0;
 		for (line = lines; !err && line < lines + NLINES && (!line->outputs || nfirst < a->n); line++)
-			err = put_line(a, line, nfirst);
+			err = args_put_line(a, line, nfirst);
 		if (a->out.len <= MXBPF_TEXT_BYTES_MAX || a->no_lists)
 			break;
 	}

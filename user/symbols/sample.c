@@ -74,7 +74,7 @@ void smp_free(struct smp *s)
 }
 
 /* Reads the current mappings. If the process has ended, the last known mappings stay. */
-static void look(struct process *p, uint32_t tgid, uint64_t now_ns)
+static void sample_look(struct process *p, uint32_t tgid, uint64_t now_ns)
 {
 	struct tgt *t = NULL;
 
@@ -108,7 +108,7 @@ static struct tgt_lib *lib_at(struct smp *s, uint32_t tgid, uint64_t addr, struc
 		return NULL;
 	lib = p->t ? tgt_lib_at(p->t, addr) : NULL;
 	if (!lib && (!p->looked_ns || now_ns - p->looked_ns >= LOOK_EVERY_NS)) {
-		look(p, tgid, now_ns);
+		sample_look(p, tgid, now_ns);
 		lib = p->t ? tgt_lib_at(p->t, addr) : NULL;
 	}
 	*t = p->t;
@@ -161,7 +161,7 @@ static void read_name(struct smp *s, uint32_t tgid, uint64_t addr, bool returns,
 	snprintf(line, NAME_BYTES, "%.*s\t%.200s", NAME_BYTES - 204, name, base);
 }
 
-static const char *name_of(struct smp *s, uint32_t tgid, uint64_t addr, bool returns)
+static const char *sample_name_of(struct smp *s, uint32_t tgid, uint64_t addr, bool returns)
 {
 	char line[NAME_BYTES], *c;
 	uint64_t *known;
@@ -181,7 +181,7 @@ static const char *name_of(struct smp *s, uint32_t tgid, uint64_t addr, bool ret
 	return *known ? (const char *)(uintptr_t)*known : NO_FRAME;
 }
 
-static bool put_line(const char *line, char *text, size_t max, size_t *len)
+static bool sample_put_line(const char *line, char *text, size_t max, size_t *len)
 {
 	size_t n = strlen(line), sep = *len > 0;
 
@@ -204,11 +204,11 @@ size_t smp_text(struct smp *s, const struct mxbpf_sample *r, const struct mxbpf_
 	if (r->flags & MXBPF_SAMPLE_KERNEL) {
 		name = kernel_name(&s->kernel, w->kernel_addr);
 		snprintf(line, sizeof(line), "[kernel]%s%s\t", name ? " " : "", name ? name : "");
-		put_line(line, text, max, &len);
+		sample_put_line(line, text, max, &len);
 	}
 	for (i = 0; i < w->naddrs && i < MXBPF_SAMPLE_ADDRS_MAX; i++) {
-		name = name_of(s, r->h.tgid, w->addrs[i], i);
-		if (!strcmp(name, NO_FRAME) || !put_line(name, text, max, &len))
+		name = sample_name_of(s, r->h.tgid, w->addrs[i], i);
+		if (!strcmp(name, NO_FRAME) || !sample_put_line(name, text, max, &len))
 			break;
 	}
 	return len;

@@ -19,7 +19,7 @@ static int cmp(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-static void read_all(struct kernel *k)
+static void sample_kernel_read_all(struct kernel *k)
 {
 	FILE *f = fopen("/proc/kallsyms", "re");
 	struct kernel_func fn;
@@ -46,7 +46,7 @@ const char *kernel_name(struct kernel *k, uint64_t addr)
 	size_t lo = 0, hi, mid;
 
 	if (!k->read)
-		read_all(k);
+		sample_kernel_read_all(k);
 	hi = buf_count(&k->funcs, struct kernel_func);
 	while (lo < hi) {
 		mid = lo + (hi - lo) / 2;

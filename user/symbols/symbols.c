@@ -141,7 +141,7 @@ static void (*const learners[])(struct sym *s, uint32_t tgid, uint64_t id) = {
 };
 #define NLEARNERS (sizeof(learners) / sizeof(learners[0]))
 
-static bool is_known(const struct sym *s, unsigned kind, uint64_t id)
+static bool symbols_is_known(const struct sym *s, unsigned kind, uint64_t id)
 {
 	if (!id || hash_get(&s->missing, id, kind))
 		return true;
@@ -240,7 +240,7 @@ int sym_learn(struct sym *s, struct mxbpf_rec *r)
 			tell_apart(s, r, &id);
 		if (id.of == MXBPF_NAME_STACK && id.flags & KIND_ID_RAW && s->stacks)
 			*(uint64_t *)((char *)r + id.off) = sym_stack_id(s, r->tgid, id.id);
-		else if (id.of < NLEARNERS && learners[id.of] && !is_known(s, id.of, id.id))
+		else if (id.of < NLEARNERS && learners[id.of] && !symbols_is_known(s, id.of, id.id))
 			learners[id.of](s, r->tgid, id.id);
 	}
 	return s->err;

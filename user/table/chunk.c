@@ -27,7 +27,7 @@ static bool is_written(const struct tbl_column *c)
 	return c->merge != TBL_MADE && !is_process(c);
 }
 
-static const char *name_of(const struct tbl_column *c)
+static const char *chunk_name_of(const struct tbl_column *c)
 {
 	return c->key ? c->key : c->stored;
 }
@@ -63,13 +63,13 @@ static int put_columns(const struct tbl_def *def, struct buf *out)
 			.id_of = (uint8_t)(c->type == TBL_NAME ? 1 + c->name_kind : 0),
 			.flags = (uint8_t)(c->type == TBL_MOMENT ? MXBPF_TABLE_TIME : 0),
 		};
-		strncpy(to.name, name_of(c), sizeof(to.name) - 1);
+		strncpy(to.name, chunk_name_of(c), sizeof(to.name) - 1);
 		err = buf_put(out, &to, sizeof(to));
 	}
 	return err;
 }
 
-static int put_row(const struct tbl_def *def, const void *row, struct buf *out)
+static int chunk_put_row(const struct tbl_def *def, const void *row, struct buf *out)
 {
 	const struct tbl_column *c;
 	uint64_t v;
@@ -103,7 +103,7 @@ static ssize_t put_chunk(const struct tbl *t, const struct place *from, size_t n
 	for (i = 0; i < n && from[i].process == from->process; i++) {
 		if (out->len - begin + bytes > MXBPF_TABLE_BYTES_MAX)
 			break;
-		if (put_row(t->def, tbl_at(t, from[i].i), out))
+		if (chunk_put_row(t->def, tbl_at(t, from[i].i), out))
 			return -ENOMEM;
 	}
 	at = buf_place(out, begin);
@@ -149,7 +149,7 @@ static const struct tbl_column *column_named(const struct tbl_def *def, const st
 	const struct tbl_column *c;
 
 	for (c = def->columns; c->bytes; c++)
-		if (is_written(c) && tbl_nvalues(c) == like->nvalues && !strcmp(name_of(c), like->name))
+		if (is_written(c) && tbl_nvalues(c) == like->nvalues && !strcmp(chunk_name_of(c), like->name))
 			return c;
 	return NULL;
 }

@@ -15,7 +15,7 @@ struct keys {
 	bool full; /* without details */
 };
 
-static uint64_t key_of(const struct tbl_column *c, const struct keys *k, unsigned i)
+static uint64_t table_key_of(const struct tbl_column *c, const struct keys *k, unsigned i)
 {
 	return k->full && c->flags & TBL_DETAIL ? 0 : tbl_get(c, k->row, i);
 }
@@ -28,7 +28,7 @@ static uint64_t hash_of(const struct tbl_def *def, const struct keys *k)
 
 	for (c = def->columns; c->bytes; c++)
 		for (i = 0; c->merge == TBL_IS_KEY && i < tbl_nvalues(c); i++) {
-			h = (h ^ key_of(c, k, i)) * 0x9e3779b97f4a7c15ull;
+			h = (h ^ table_key_of(c, k, i)) * 0x9e3779b97f4a7c15ull;
 			h ^= h >> 32;
 		}
 	return h;
@@ -41,12 +41,12 @@ static bool has_keys(const struct tbl_def *def, const void *row, const struct ke
 
 	for (c = def->columns; c->bytes; c++)
 		for (i = 0; c->merge == TBL_IS_KEY && i < tbl_nvalues(c); i++)
-			if (tbl_get(c, row, i) != key_of(c, k, i))
+			if (tbl_get(c, row, i) != table_key_of(c, k, i))
 				return false;
 	return true;
 }
 
-static uint32_t *slot_of(const struct tbl *t, const struct keys *k)
+static uint32_t *table_slot_of(const struct tbl *t, const struct keys *k)
 {
 	size_t i = hash_of(t->def, k) & (t->nslots - 1);
 
@@ -73,7 +73,7 @@ static int grow(struct tbl *t)
 	t->nslots = nslots;
 	for (i = 0; i < n; i++) {
 		keys.row = tbl_at(t, i);
-		*slot_of(t, &keys) = (uint32_t)(i + 1);
+		*table_slot_of(t, &keys) = (uint32_t)(i + 1);
 	}
 	return 0;
 }
@@ -90,10 +90,10 @@ static void *find_or_add(struct tbl *t, const void *like, bool *added)
 	*added = false;
 	if (grow(t))
 		return NULL;
-	slot = slot_of(t, &keys);
+	slot = table_slot_of(t, &keys);
 	if (!*slot && t->def->max_rows && tbl_count(t) >= t->def->max_rows) {
 		keys.full = true;
-		slot = slot_of(t, &keys);
+		slot = table_slot_of(t, &keys);
 	}
 	if (*slot)
 		return tbl_at(t, *slot - 1);
@@ -103,7 +103,7 @@ static void *find_or_add(struct tbl *t, const void *like, bool *added)
 	memset(row, 0, t->def->row_bytes);
 	for (c = t->def->columns; c->bytes; c++)
 		for (i = 0; c->merge == TBL_IS_KEY && i < tbl_nvalues(c); i++)
-			tbl_set(c, row, i, key_of(c, &keys, i));
+			tbl_set(c, row, i, table_key_of(c, &keys, i));
 	*slot = (uint32_t)tbl_count(t);
 	*added = true;
 	return row;

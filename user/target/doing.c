@@ -73,7 +73,7 @@ static void read_wchan(pid_t pid, pid_t tid, struct buf *text, struct tgt_doing 
  * The kernel shows the system call of a thread only while the thread is off the CPU. If two reads agree and the number
  * of switches did not change, the thread has not run in between.
  */
-static int look(pid_t pid, pid_t tid, struct buf *text, struct tgt_doing *d)
+static int doing_look(pid_t pid, pid_t tid, struct buf *text, struct tgt_doing *d)
 {
 	struct tgt_doing again;
 	int err = read_state(pid, tid, text, &d->state, &d->switches);
@@ -98,7 +98,7 @@ int tgt_peek_doing(pid_t pid, pid_t tid, struct tgt_doing *d)
 
 	for (i = 0; i < TRIES && err == -EAGAIN; i++) {
 		*d = (struct tgt_doing){.syscall = -1};
-		err = look(pid, tid, &text, d);
+		err = doing_look(pid, tid, &text, d);
 	}
 	buf_fini(&text);
 	if (err)

@@ -105,7 +105,7 @@ union passed {
 	char bytes[CMSG_SPACE(sizeof(int))];
 };
 
-static ssize_t put(int socket, const void *head, size_t n, const void *rest, size_t nrest, int fd)
+static ssize_t far_put(int socket, const void *head, size_t n, const void *rest, size_t nrest, int fd)
 {
 	struct iovec parts[2] = {{(void *)head, n}, {(void *)rest, nrest}};
 	union passed passed = {.bytes = {0}};
@@ -268,7 +268,7 @@ static void be_child(int socket)
 	while ((n = get(SOCKET, &heard, sizeof(heard) - 1, &dirfd, 0)) >= (ssize_t)QUESTION_HEAD) {
 		((char *)&heard)[n] = '\0';
 		fd = answer(dirfd);
-		n = put(SOCKET, &said, ANSWER_HEAD, said.bytes, said.got > 0 ? (size_t)said.got : 0, fd);
+		n = far_put(SOCKET, &said, ANSWER_HEAD, said.bytes, said.got > 0 ? (size_t)said.got : 0, fd);
 		if (fd >= 0)
 			close(fd);
 		if (dirfd >= 0)
@@ -314,7 +314,7 @@ static void reap(pid_t killed)
 	pthread_mutex_unlock(&lock);
 }
 
-static void start(struct far *far)
+static void far_start(struct far *far)
 {
 	sigset_t all, old;
 	int ends[2];
@@ -338,7 +338,7 @@ static void start(struct far *far)
 }
 
 /* Nobody waits for a child that does not end. Its parent is init when mxbpf has ended. */
-static void end(struct far *far)
+static void target_far_end(struct far *far)
 {
 	if (far->socket < 0)
 		return;
@@ -362,7 +362,7 @@ struct far *far_new(void)
 void far_end(struct far *far)
 {
 	pthread_mutex_lock(&far->lock);
-	end(far);
+	target_far_end(far);
 	far->closed = true;
 	pthread_mutex_unlock(&far->lock);
 }
@@ -371,7 +371,7 @@ void far_free(struct far *far)
 {
 	if (!far)
 		return;
-	end(far);
+	target_far_end(far);
 	pthread_mutex_destroy(&far->lock);
 	free(far);
 }
@@ -393,19 +393,19 @@ static bool answers_within(int socket, int ms)
 /* Returns 0 with far->answer, or -ETIMEDOUT, also if there is no child any more. The caller has the lock. */
 static int ask(struct far *far, const struct question *q, int dirfd, int ms, int *fd)
 {
-	ssize_t n = far->socket < 0 ? -1 : put(far->socket, q, QUESTION_HEAD, q->name, strlen(q->name), dirfd);
+	ssize_t n = far->socket < 0 ? -1 : far_put(far->socket, q, QUESTION_HEAD, q->name, strlen(q->name), dirfd);
 
 	*fd = -1;
 	if (n < 0)
 		return -ETIMEDOUT;
 	if (!answers_within(far->socket, ms)) {
-		end(far);
+		target_far_end(far);
 		return -ETIMEDOUT;
 	}
 	n = get(far->socket, &far->answer, sizeof(far->answer), fd, MSG_DONTWAIT);
 	if (n >= (ssize_t)ANSWER_HEAD && far->answer.got <= n - (ssize_t)ANSWER_HEAD)
 		return 0;
-	end(far);
+	target_far_end(far);
 	return -ETIMEDOUT;
 }
 
@@ -450,7 +450,7 @@ int far_open(struct far *far, int dirfd, const char *name, uint64_t dev, struct 
 	snprintf(q.name, sizeof(q.name), "%s", name);
 	pthread_mutex_lock(&far->lock);
 	if (far->socket < 0 && !far->closed)
-		start(far);
+		far_start(far);
 	q.slot = free_slot(far);
 	err = ask(far, &q, dirfd, ms, &fd);
 	if (!err) {
@@ -498,7 +498,7 @@ static ssize_t part(struct far *far, struct question *q, uint32_t life, void *bu
 	q->bytes = n < PART_BYTES ? (uint32_t)n : PART_BYTES;
 	pthread_mutex_lock(&far->lock);
 	if (!life && far->socket < 0 && !far->closed && !far->mute)
-		start(far);
+		far_start(far);
 	if (life ? life == far->life : !far->mute)
 		got = ask(far, q, -1, ANSWER_MS, &fd);
 	far->mute |= !life && got == -ETIMEDOUT; /* it is asked once */

@@ -17,7 +17,7 @@
 /* Kubernetes makes random parts of names of these, without vowels. */
 #define SAFE "bcdfghjklmnpqrstvwxz2456789"
 
-static bool begins(const char *text, const char *with)
+static bool job_name_begins(const char *text, const char *with)
 {
 	return !strncmp(text, with, strlen(with));
 }
@@ -91,9 +91,10 @@ static bool is_job(const char *unit)
 					     "dbus",   "supervisor", "k3s",	"rke2-agent", "jupyterhub",
 					     "gdm",    "lightdm",    "init",	NULL};
 
-	return !is_one_of(unit, others) && !begins(unit, "user@") && !begins(unit, "getty@") && !begins(unit, "ssh@") &&
-	       !begins(unit, "sshd@") && !begins(unit, "systemd-") && !begins(unit, "run-") &&
-	       !begins(unit, "org.gnome.") && !begins(unit, "app-");
+	return !is_one_of(unit, others) && !job_name_begins(unit, "user@") && !job_name_begins(unit, "getty@") &&
+	       !job_name_begins(unit, "ssh@") && !job_name_begins(unit, "sshd@") &&
+	       !job_name_begins(unit, "systemd-") && !job_name_begins(unit, "run-") &&
+	       !job_name_begins(unit, "org.gnome.") && !job_name_begins(unit, "app-");
 }
 
 /* The innermost "/NAME.service" of a line of /proc/PID/cgroup. */
@@ -128,7 +129,7 @@ static const char *last_part(const char *path)
 /* Python's tempfile makes such names: "tmp" and eight random characters. */
 static bool is_temporary(const char *name)
 {
-	return begins(name, "tmp") && strspn(name + 3, "abcdefghijklmnopqrstuvwxyz0123456789_") == 8 &&
+	return job_name_begins(name, "tmp") && strspn(name + 3, "abcdefghijklmnopqrstuvwxyz0123456789_") == 8 &&
 	       (!name[11] || name[11] == '.');
 }
 
@@ -137,8 +138,8 @@ static void name_script(const char *path, char *name)
 {
 	const char *last = last_part(path);
 
-	if (!*last || is_temporary(last) || !strcmp(path, "-") || begins(path, "/dev/") || begins(path, "/proc/") ||
-	    strstr(path, "-packages/torch/"))
+	if (!*last || is_temporary(last) || !strcmp(path, "-") || job_name_begins(path, "/dev/") ||
+	    job_name_begins(path, "/proc/") || strstr(path, "-packages/torch/"))
 		return;
 	snprintf(name, TGT_LABEL_BYTES, "%s", last);
 }
@@ -230,7 +231,7 @@ static const char *value_of(const char *const *args, size_t n, size_t *i)
 
 static bool is_kept(const char *value)
 {
-	return !begins(value, "/tmp/") && is_lasting(last_part(value));
+	return !job_name_begins(value, "/tmp/") && is_lasting(last_part(value));
 }
 
 /* args: those of the script. What may change is left out with its option. */
@@ -299,9 +300,9 @@ static void name_python(const char *const *args, size_t n, char *name)
 
 	while (i < n && args[i][0] == '-' && args[i][1] && args[i][1] != 'c' && args[i][1] != 'm')
 		i += !strcmp(args[i], "-X") || !strcmp(args[i], "-W") ? 2 : 1;
-	if (i >= n || begins(args[i], "-c")) /* also processes that multiprocessing spawns */
+	if (i >= n || job_name_begins(args[i], "-c")) /* also processes that multiprocessing spawns */
 		return;
-	if (!begins(args[i], "-m"))
+	if (!job_name_begins(args[i], "-m"))
 		name_script(args[i], name);
 	else if (args[i][2])
 		name_module(args[i] + 2, name);
@@ -323,7 +324,7 @@ static void name_program(const char *program, const char *cmdline, size_t bytes,
 		args[n++] = cmdline + at;
 	if (!n)
 		return;
-	if (begins(last_part(program), "python") || begins(last_part(program), "pypy"))
+	if (job_name_begins(last_part(program), "python") || job_name_begins(last_part(program), "pypy"))
 		name_python(args + 1, n - 1, name);
 	else
 		name_script(args[0], name);

@@ -42,7 +42,7 @@ static const char silent[] =
 	"cannot be read: its file system does not answer. Look at its server or, if it is FUSE, at the "
 	"process that serves it";
 
-static int refuse(const struct look *k, int code, struct err *e, const char *why)
+static int lib_refuse(const struct look *k, int code, struct err *e, const char *why)
 {
 	return err_set(e, ERR_TARGET, code, "%s, mapped by process %s, %s", k->name, k->t->label, why);
 }
@@ -76,7 +76,7 @@ static int open_mapped(struct look *k, struct err *e)
 	if (!direct)
 		return 0;
 	if (direct == -ETIMEDOUT)
-		return refuse(k, direct, e, silent);
+		return lib_refuse(k, direct, e, silent);
 	snprintf(name, sizeof(name), "root%s", k->s->lib.path);
 	err = open_inode(k, name, true);
 	if (!err)
@@ -89,7 +89,7 @@ static int open_mapped(struct look *k, struct err *e)
 			       "CAP_SYS_ADMIN can still open it; run mxbpf with sudo",
 			       k->name, k->t->label);
 	if (direct == -ENOENT)
-		return refuse(k, -ENOENT, e, "is no longer mapped there");
+		return lib_refuse(k, -ENOENT, e, "is no longer mapped there");
 	return tgt_fail(k->t, err == -ENOENT || err == -ESTALE ? direct : err, "the mapped files", e);
 }
 
@@ -124,9 +124,10 @@ static int find_bias(struct look *k, struct err *e)
 		k->s->lib.load_bias = k->s->start + i - va;
 		return 0;
 	}
-	return refuse(k, -ESTALE, e,
-		      "has no executable segment at the mapped offset: it may have been overwritten in place; restart "
-		      "the job");
+	return lib_refuse(
+		k, -ESTALE, e,
+		"has no executable segment at the mapped offset: it may have been overwritten in place; restart "
+		"the job");
 }
 
 /* Reads the bytes that the process has at an address of the file. */
@@ -136,7 +137,7 @@ static int read_loaded(const struct look *k, uint64_t va, void *buf, size_t n, s
 
 	if (err == -ESRCH || err == -EPERM)
 		return tgt_fail(k->t, err, "the memory", e);
-	return err ? refuse(k, -ESTALE, e, "differs in memory from the file: restart the job") : 0;
+	return err ? lib_refuse(k, -ESTALE, e, "differs in memory from the file: restart the job") : 0;
 }
 
 /* Checks that the build-id in the process's memory equals that of the file. */
@@ -160,10 +161,11 @@ static int check_build_id(struct look *k, struct err *e)
 		lib->build_id_bytes = elf_build_id_of_notes(notes, n, lib->build_id);
 	}
 	if (!lib->build_id_bytes)
-		return k->same_inode ? 0 : refuse(k, -ESTALE, e, "has no build-id, so it cannot be identified");
+		return k->same_inode ? 0 : lib_refuse(k, -ESTALE, e, "has no build-id, so it cannot be identified");
 	if (elf_build_id(k->f, id) == lib->build_id_bytes && !memcmp(id, lib->build_id, lib->build_id_bytes))
 		return 0;
-	return refuse(k, -ESTALE, e, "was overwritten in place since it was loaded (other build-id): restart the job");
+	return lib_refuse(k, -ESTALE, e,
+			  "was overwritten in place since it was loaded (other build-id): restart the job");
 }
 
 static bool find_dynamic(const struct look *k, Elf64_Phdr *ph)
@@ -192,8 +194,8 @@ static int await_loader(const struct look *k, const Elf64_Phdr *dynamic, struct 
 			return tgt_fail(k->t, -ESRCH, "the memory", e);
 		nanosleep(&nap, NULL);
 	}
-	return refuse(k, -EAGAIN, e,
-		      "is only partly mapped: the process may be stopped while it loads the file; try again");
+	return lib_refuse(k, -EAGAIN, e,
+			  "is only partly mapped: the process may be stopped while it loads the file; try again");
 }
 
 /*
@@ -218,7 +220,8 @@ static int compare_dynamic(const struct look *k, const Elf64_Phdr *dynamic, stru
 
 		/* Some loaders change addresses to absolute ones, and write DT_DEBUG. */
 		if (mem[j].d_tag != disk[j].d_tag || (was != is && was != is + bias && disk[j].d_tag != DT_DEBUG))
-			return refuse(k, -ESTALE, e, "was overwritten in place since it was loaded: restart the job");
+			return lib_refuse(k, -ESTALE, e,
+					  "was overwritten in place since it was loaded: restart the job");
 		if (disk[j].d_tag == DT_NULL)
 			break;
 	}
@@ -334,7 +337,7 @@ int tgt_lib_elf(struct tgt *t, struct tgt_lib *lib, struct elf **out, struct err
 	err = open_elf(&k.file, &k.f, &why);
 	if (err) {
 		if (err == -ETIMEDOUT)
-			refuse(&k, err, e, silent);
+			lib_refuse(&k, err, e, silent);
 		else
 			err_set(e, why.cls, err, "%s: %s", k.name, why.why);
 		goto out;

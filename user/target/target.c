@@ -161,7 +161,7 @@ static int open_proc(struct tgt *t, pid_t pid, struct buf *status, struct err *e
  * Finds the process of a thread id and opens /proc/PID and a pidfd. Both are bound to a process and not to a number. If
  * identify() can then read through /proc/PID, the number was not reused between the two opens.
  */
-static int hold(struct tgt *t, pid_t id, struct err *e)
+static int target_hold(struct tgt *t, pid_t id, struct err *e)
 {
 	struct buf status = {0};
 	char task[32];
@@ -405,7 +405,7 @@ int tgt_open(pid_t pid, struct tgt **out, struct err *e)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	t->pidfd = t->procfd = t->mapsfd = t->memfd = -1;
 	t->far = far_new();
-	err = t->far ? hold(t, pid, e) : err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	err = t->far ? target_hold(t, pid, e) : err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	if (!err)
 		err = identify(t, e);
 	if (!err) {

@@ -154,7 +154,7 @@ static int open_build(struct ses_build *b, struct ses_target *of, struct err *e)
 	return 0;
 }
 
-static void fini(struct ses_build *b)
+static void builds_fini(struct ses_build *b)
 {
 	unsigned i;
 
@@ -207,7 +207,7 @@ struct ses_build *ses_build_add(struct session *ses, struct ses_target *of, stru
 	for (i = 0; i < ATT_RINGS; i++)
 		if (b->rings[i]) /* the hub has the source, which uses the object until the end */
 			return NULL;
-	fini(b);
+	builds_fini(b);
 	return NULL;
 }
 
@@ -216,7 +216,7 @@ void ses_builds_free(struct session *ses)
 	unsigned i;
 
 	for (i = 0; i < SES_BUILDS_MAX; i++)
-		fini(&ses->builds[i]);
+		builds_fini(&ses->builds[i]);
 	hash_fini(&ses->builds_of);
 }
 

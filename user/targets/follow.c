@@ -118,7 +118,7 @@ static struct ses_build *build_like(struct session *ses, struct plan *p)
  * Adds a target, which then owns plan and process. Returns NULL with e set if there is no room for it or its build; it
  * owns neither then.
  */
-static struct ses_target *keep(struct session *ses, struct tgt **t, struct plan *p, struct err *e)
+static struct ses_target *follow_keep(struct session *ses, struct tgt **t, struct plan *p, struct err *e)
 {
 	struct ses_target *new = &ses->targets[ses->ntargets];
 	struct ses_build *b;
@@ -233,7 +233,7 @@ static struct ses_target *new_target(struct session *ses, struct tgt **t, struct
 
 	if (!plan_make(*t, &ses->want, &p, e)) {
 		*at = p.target;
-		kept = keep(ses, t, &p, e);
+		kept = follow_keep(ses, t, &p, e);
 		if (!kept && e->code == -E2BIG)
 			hash_put(&ses->follow->roomless, (uint64_t)tgt_pid(*t), 0);
 	}
@@ -440,7 +440,7 @@ static int sight_fork(struct session *ses, const struct sight *at, struct err *e
 	return err;
 }
 
-static void leave(struct session *ses, uint32_t tgid, bool wait)
+static void follow_leave(struct session *ses, uint32_t tgid, bool wait)
 {
 	uint64_t member;
 
@@ -460,7 +460,7 @@ static void leave(struct session *ses, uint32_t tgid, bool wait)
 /* Removes the probes of the old program, whose addresses are wrong in the new one. */
 static int sight_exec(struct session *ses, const struct sight *at, struct err *e)
 {
-	leave(ses, at->seen.tgid, true);
+	follow_leave(ses, at->seen.tgid, true);
 	return follow_look(ses, at->seen.tgid, at, e);
 }
 
@@ -535,7 +535,7 @@ void ses_sweep(struct session *ses)
 		return;
 	ended = &ses->follow->ended;
 	for (i = 0; i < buf_count(ended, uint32_t); i++) {
-		leave(ses, *buf_at(ended, uint32_t, i), false);
+		follow_leave(ses, *buf_at(ended, uint32_t, i), false);
 		ses_roots_left(ses, (pid_t)*buf_at(ended, uint32_t, i));
 		hash_del(&ses->follow->refused, *buf_at(ended, uint32_t, i), 0, &bits);
 	}

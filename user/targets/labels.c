@@ -19,7 +19,7 @@ static const size_t texts[MDL_LABEL_TEXTS] = {
 	[MDL_JOB] = TEXT(job),
 };
 
-static uint32_t number(int32_t n)
+static uint32_t labels_number(int32_t n)
 {
 	return n < 0 ? MDL_NO_NUMBER : (uint32_t)n;
 }
@@ -33,7 +33,7 @@ static bool is_followed(void *session, uint32_t pid)
  * If only intervals are shown, for months, labels of processes that have ended make room for others. Recordings of the
  * last seconds have them until then.
  */
-static int add(struct session *ses, const struct mdl_labels *from, uint32_t tgid)
+static int labels_add(struct session *ses, const struct mdl_labels *from, uint32_t tgid)
 {
 	struct mdl_session *s = &ses->about;
 	int err;
@@ -53,16 +53,16 @@ int ses_labels_note(struct session *ses, const struct tgt *t)
 	unsigned i;
 
 	tgt_labels(t, &l);
-	to.numbers[MDL_RANK] = number(l.rank);
-	to.numbers[MDL_LOCAL_RANK] = number(l.local_rank);
-	to.numbers[MDL_WORLD_SIZE] = number(l.world_size);
-	to.numbers[MDL_GROUP_RANK] = number(l.group_rank);
+	to.numbers[MDL_RANK] = labels_number(l.rank);
+	to.numbers[MDL_LOCAL_RANK] = labels_number(l.local_rank);
+	to.numbers[MDL_WORLD_SIZE] = labels_number(l.world_size);
+	to.numbers[MDL_GROUP_RANK] = labels_number(l.group_rank);
 	for (i = 0; i < MDL_LABEL_TEXTS; i++)
 		to.texts[i] = (char *)&l + texts[i];
 	to.texts[MDL_RUNTIME] = ses_build_of(ses, (uint32_t)tgt_pid(t))->title;
 	to.comm = (char *)(uintptr_t)tgt_comm(t);
 	to.job_name = *l.job_name ? l.job_name : NULL;
-	return add(ses, &to, (uint32_t)tgt_pid(t));
+	return labels_add(ses, &to, (uint32_t)tgt_pid(t));
 }
 
 /* A forked child has its parent's environment and name. A process without labels is taken for one of the first build.
@@ -76,7 +76,7 @@ int ses_labels_gone(struct session *ses, uint32_t tgid, uint32_t parent)
 	unsigned i;
 
 	if (of)
-		return add(ses, of, tgid);
+		return labels_add(ses, of, tgid);
 	if (b == ses->first)
 		return 0;
 	for (i = 0; i < MDL_LABEL_NUMBERS; i++)
@@ -84,5 +84,5 @@ int ses_labels_gone(struct session *ses, uint32_t tgid, uint32_t parent)
 	for (i = 0; i < MDL_LABEL_TEXTS; i++)
 		to.texts[i] = none;
 	to.texts[MDL_RUNTIME] = b->title;
-	return add(ses, &to, tgid);
+	return labels_add(ses, &to, tgid);
 }

@@ -106,7 +106,7 @@ static int describe_lib(struct mdl_session *s, const char *path)
 }
 
 /* Adds the library to the session's description, and the title of the table that its calls go to. */
-static int describe(struct ses_build *b, const struct late_lib *lib)
+static int late_describe(struct ses_build *b, const struct late_lib *lib)
 {
 	const struct adp *a = b->of->plan.adp;
 	unsigned cls = lib->plan.rows[0].cls;
@@ -155,7 +155,7 @@ static void plan_lib(struct ses_build *b, struct tgt *t, struct tgt_lib *lib, co
 	if (!err)
 		err = own_lib(new, lib);
 	if (!err)
-		err = describe(b, new);
+		err = late_describe(b, new);
 	if (err) {
 		new->plan.sites.len = 0;
 		if (err != -ENOENT) /* some of these libraries have no kernel */
@@ -224,7 +224,7 @@ static bool is_probed(const struct ses_build *b, pid_t tgid, const struct tgt_li
 }
 
 /* Returns whether the library is probed between slices. */
-static bool stays(const struct late_lib *lib, enum late_kept kept)
+static bool late_stays(const struct late_lib *lib, enum late_kept kept)
 {
 	const struct buf *sites = &lib->plan.sites;
 
@@ -241,7 +241,7 @@ static void attach_lib(struct ses_build *b, pid_t tgid, unsigned index)
 	if (!in || *in)
 		return;
 	*in = 1; /* do not try again, even if this fails */
-	if (stays(lib, b->late.kept) && att_add(b->att, &lib->plan, tgid, &e))
+	if (late_stays(lib, b->late.kept) && att_add(b->att, &lib->plan, tgid, &e))
 		refused(b->ses, &lib->lib, e.why);
 	else
 		b->ses->about.late_libs++;
@@ -259,7 +259,7 @@ static bool is_used(const struct ses_build *b, enum probe_group group)
 }
 
 /* Probes a library by the first row that is for it, and by all rows that are used beside others. */
-static void look_at(struct ses_build *b, struct tgt *t, struct tgt_lib *lib)
+static void late_look_at(struct ses_build *b, struct tgt *t, struct tgt_lib *lib)
 {
 	const struct plan *plan = &b->of->plan;
 	const struct plan_probe *p;
@@ -285,7 +285,7 @@ void ses_late_look(struct ses_build *b, struct tgt *t)
 	b->late.looked = true;
 	ses_gpu_look(b->ses, t);
 	for (i = 0; i < tgt_nlibs(t); i++)
-		look_at(b, t, tgt_lib(t, i));
+		late_look_at(b, t, tgt_lib(t, i));
 }
 
 /* Removes the probes of a group from all processes. */
@@ -386,7 +386,7 @@ int ses_late_share(struct ses_build *b, struct err *e)
 	int err = 0;
 
 	for (i = 0; !err && i < b->late.nlibs; i++)
-		if (b->late.libs[i]->plan.sites.len && stays(b->late.libs[i], b->late.kept))
+		if (b->late.libs[i]->plan.sites.len && late_stays(b->late.libs[i], b->late.kept))
 			err = att_add(b->att, &b->late.libs[i]->plan, 0, e);
 	return err;
 }
@@ -403,12 +403,12 @@ void ses_late_keep(struct ses_build *b, enum late_kept kept)
 	b->late.kept = kept;
 	for (i = 0; i < b->late.nlibs; i++) {
 		lib = b->late.libs[i];
-		if (lib->plan.sites.len && stays(lib, before) && !stays(lib, kept))
+		if (lib->plan.sites.len && late_stays(lib, before) && !late_stays(lib, kept))
 			att_remove(b->att, &lib->plan);
 	}
 	while ((entry = hash_next(&b->late.in, &pos))) {
 		lib = b->late.libs[entry->b];
-		if (entry->val && !stays(lib, before) && stays(lib, kept) &&
+		if (entry->val && !late_stays(lib, before) && late_stays(lib, kept) &&
 		    att_add(b->att, &lib->plan, (pid_t)entry->a, &e))
 			refused(b->ses, &lib->lib, e.why);
 	}
@@ -421,7 +421,7 @@ void ses_late_slice(struct ses_build *b, uint32_t tgid)
 
 	for (i = 0; i < b->late.nlibs; i++)
 		if (is_in(b, (pid_t)tgid, i) && b->late.libs[i]->row->group != PROBE_LAUNCH &&
-		    !stays(b->late.libs[i], b->late.kept))
+		    !late_stays(b->late.libs[i], b->late.kept))
 			att_slice_add(b->att, &b->late.libs[i]->plan, tgid, &e);
 }
 

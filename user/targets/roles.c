@@ -16,7 +16,7 @@
 #define ROLE_BYTES 32
 
 /* NULL: the runtime has no roles, or the environment names an unknown one. */
-static const struct adp_role *role_of(const struct adp *a, const struct tgt *t)
+static const struct adp_role *roles_role_of(const struct adp *a, const struct tgt *t)
 {
 	const struct adp_role *r = a->roles;
 	char text[ROLE_BYTES];
@@ -34,7 +34,7 @@ bool ses_role_fits(const struct session *ses, const struct tgt *t)
 	const struct adp_role *r;
 
 	for (a = adapters; ses->o->role && *a; a++) {
-		r = role_of(*a, t);
+		r = roles_role_of(*a, t);
 		if (r)
 			return !strcmp(r->role, ses->o->role);
 	}
@@ -70,7 +70,7 @@ static int process_add(struct mdl_session *s, uint32_t pid, const char *role, in
 
 int ses_role_note(struct session *ses, const struct tgt *t)
 {
-	const struct adp_role *r = role_of(ses->targets[0].plan.adp, t);
+	const struct adp_role *r = roles_role_of(ses->targets[0].plan.adp, t);
 	int32_t rank, of;
 
 	if (!r)

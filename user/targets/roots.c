@@ -45,7 +45,7 @@ static int append(struct ses_roots *r, const struct ses_root *new)
 	return err;
 }
 
-static int add(struct session *ses, pid_t pid)
+static int roots_add(struct session *ses, pid_t pid)
 {
 	struct ses_roots *r = &ses->roots;
 	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = (uint64_t)pid};
@@ -107,7 +107,7 @@ void ses_roots_left(struct session *ses, pid_t pid)
 
 int ses_roots_join(struct session *ses, pid_t pid)
 {
-	return !ses->o->choice.host || ses_is_root(ses, pid) ? 0 : add(ses, pid);
+	return !ses->o->choice.host || ses_is_root(ses, pid) ? 0 : roots_add(ses, pid);
 }
 
 int ses_roots_open(struct session *ses, struct err *e)
@@ -138,7 +138,7 @@ int ses_roots_find(struct session *ses, struct err *e)
 		return 0;
 	err = job_list(ses->roots.job, &pids);
 	for (i = 0; !err && i < buf_count(&pids, pid_t); i++)
-		err = add(ses, *buf_at(&pids, pid_t, i));
+		err = roots_add(ses, *buf_at(&pids, pid_t, i));
 	buf_fini(&pids);
 	if (err)
 		return err_set(e, ERR_RUNTIME, err, "cannot look for processes: %s", strerror(-err));
@@ -155,7 +155,7 @@ int ses_roots_new(struct session *ses, pid_t pid, struct err *e)
 		return 0;
 	if (watch_add(ses_follow_watch(ses), pid, false, e))
 		return e->code;
-	if (!ses->o->choice.host && !ses_is_root(ses, pid) && add(ses, pid))
+	if (!ses->o->choice.host && !ses_is_root(ses, pid) && roots_add(ses, pid))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "process %d is not followed: there is no memory", pid);
 	return 1;
 }

@@ -9,7 +9,7 @@ struct walk {
 	struct hash seen; /* pids */
 };
 
-static void look(struct session *ses, pid_t pid)
+static void walk_look(struct session *ses, pid_t pid)
 {
 	const struct tgt *first = ses->targets[0].tgt; /* it is followed already */
 	struct err e = {0};
@@ -19,10 +19,10 @@ static void look(struct session *ses, pid_t pid)
 		follow_give_up(ses, (uint32_t)pid, &e);
 }
 
-static void look_at(void *session, pid_t pid)
+static void walk_look_at(void *session, pid_t pid)
 {
 	if (pid != getpid())
-		look(session, pid);
+		walk_look(session, pid);
 }
 
 static void look_at_tree(void *walk, pid_t pid)
@@ -33,7 +33,7 @@ static void look_at_tree(void *walk, pid_t pid)
 	if (!seen || *seen)
 		return;
 	*seen = 1;
-	look(w->ses, pid);
+	walk_look(w->ses, pid);
 	if (ses_follows(w->ses))
 		tgt_each_child(pid, look_at_tree, w);
 }
@@ -51,7 +51,7 @@ void follow_roots(struct session *ses)
 	struct walk w = {.ses = ses};
 
 	if (ses->o->choice.host)
-		tgt_each_process(look_at, ses);
+		tgt_each_process(walk_look_at, ses);
 	else
 		ses_each_root(ses, look_at_tree, &w);
 	hash_fini(&w.seen);
@@ -68,6 +68,6 @@ void follow_again(struct session *ses)
 		return;
 	}
 	while ((h = hash_next(later, &pos)))
-		look(ses, (pid_t)h->a);
+		walk_look(ses, (pid_t)h->a);
 	hash_fini(later);
 }

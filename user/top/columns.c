@@ -128,8 +128,8 @@ struct order {
 	const struct top_choice *c;
 };
 
-static int by_text(const struct top *t, const struct top_column *column, const struct top_row *a,
-		   const struct top_row *b)
+static int columns_by_text(const struct top *t, const struct top_column *column, const struct top_row *a,
+			   const struct top_row *b)
 {
 	char x[TEXT_BYTES], y[TEXT_BYTES];
 
@@ -137,13 +137,13 @@ static int by_text(const struct top *t, const struct top_column *column, const s
 }
 
 /* Puts the largest value first, but texts from a to z. Equal rows keep their order from second to second. */
-static int compare(const void *va, const void *vb, void *vorder)
+static int columns_compare(const void *va, const void *vb, void *vorder)
 {
 	const struct top_row *a = *(const struct top_row *const *)va, *b = *(const struct top_row *const *)vb;
 	const struct order *o = vorder;
 	const struct top_column *column = &top_columns[o->c->sort[o->c->view]];
 	const double x = column->value ? column->value(a) : 0, y = column->value ? column->value(b) : 0;
-	int first = column->value ? (x > y ? -1 : x < y) : by_text(o->t, column, a, b);
+	int first = column->value ? (x > y ? -1 : x < y) : columns_by_text(o->t, column, a, b);
 
 	first = o->c->ascending ? -first : first;
 	return first ? first : a->id < b->id ? -1 : a->id > b->id;
@@ -154,5 +154,5 @@ void top_sort(const struct top *t, const struct top_choice *c, const struct top_
 	struct order o = {t, c};
 
 	if (n)
-		qsort_r(rows, n, sizeof(*rows), compare, &o);
+		qsort_r(rows, n, sizeof(*rows), columns_compare, &o);
 }

@@ -20,7 +20,7 @@ static enum top_view parts_of(const struct top *t, enum top_view v, const struct
 	return top_job_sum(t, row->job).processes > 1 ? TOP_PROCESSES : TOP_THREADS;
 }
 
-static void add(struct top_cell *to, const struct top_cell *c)
+static void details_add(struct top_cell *to, const struct top_cell *c)
 {
 	to->p50_ns = c->calls > to->calls ? c->p50_ns : to->p50_ns; /* the percentile of the part with the most calls */
 	to->calls += c->calls;
@@ -47,8 +47,8 @@ static int by_part(const void *va, const void *vb, void *view)
 }
 
 /* Adds up the cells of a row: *sum, and in `parts` one for each row of another view. Returns their number. */
-static size_t add_up(const struct top *t, enum top_view v, const struct top_row *row, enum top_view of,
-		     struct top_cell *parts, struct top_cell *sum)
+static size_t details_add_up(const struct top *t, enum top_view v, const struct top_row *row, enum top_view of,
+			     struct top_cell *parts, struct top_cell *sum)
 {
 	const uint32_t place = (uint32_t)(row - top_row(t, v, 0)) + 1;
 	const struct top_cell *c;
@@ -58,14 +58,14 @@ static size_t add_up(const struct top *t, enum top_view v, const struct top_row 
 		c = buf_at(&t->cells, struct top_cell, i);
 		if (c->rows[v] != place)
 			continue;
-		add(sum, c);
+		details_add(sum, c);
 		if (c->rows[of] && n < PARTS_MAX)
 			parts[n++] = *c;
 	}
 	qsort_r(parts, n, sizeof(*parts), by_part, &of);
 	for (i = 0; i < n; i++)
 		if (kept && parts[kept - 1].rows[of] == parts[i].rows[of])
-			add(&parts[kept - 1], &parts[i]);
+			details_add(&parts[kept - 1], &parts[i]);
 		else
 			parts[kept++] = parts[i];
 	qsort(parts, kept, sizeof(*parts), by_self);
@@ -126,7 +126,7 @@ void top_details(struct top_lines *f, const struct top *t, enum top_view v, cons
 	const enum top_view of = parts_of(t, v, row);
 	struct top_cell sum = {.calls = 0}, *parts = calloc(PARTS_MAX, sizeof(*parts));
 	const unsigned end = f->lines + max;
-	const size_t n = parts ? add_up(t, v, row, of, parts, &sum) : 0;
+	const size_t n = parts ? details_add_up(t, v, row, of, parts, &sum) : 0;
 	size_t i;
 
 	put_calls(f, t, v, row, &sum);

@@ -18,7 +18,7 @@
 
 /* ---- lines */
 
-static void put_line(struct top_lines *f, const char *text)
+static void frame_put_line(struct top_lines *f, const char *text)
 {
 	const size_t len = (size_t)(fmt_head(text, f->width) - text);
 
@@ -36,7 +36,7 @@ void top_line(struct top_lines *f, const char *fmt, ...)
 	vsnprintf(raw, sizeof(raw), fmt, ap);
 	va_end(ap);
 	fmt_safe(safe, sizeof(safe), raw, strlen(raw));
-	put_line(f, safe);
+	frame_put_line(f, safe);
 }
 
 /* Writes a sentence, on two lines if it needs them and there is room. */
@@ -51,12 +51,12 @@ static void put_sentence(struct top_lines *f, const struct top_choice *c, const 
 	for (len = (size_t)(end - safe); *end && len && safe[len] != ' '; len--)
 		;
 	if (!*end || !len || c->height < SENTENCE_ROWS) {
-		put_line(f, safe);
+		frame_put_line(f, safe);
 		return;
 	}
 	safe[len] = '\0';
-	put_line(f, safe);
-	put_line(f, safe + len + 1);
+	frame_put_line(f, safe);
+	frame_put_line(f, safe + len + 1);
 }
 
 /* ---- the job */
@@ -84,7 +84,7 @@ static void put_spark(const struct top *t, uint32_t job, char *text, size_t max,
 	}
 }
 
-static void put_parts(const struct top_second *s, bool python, char *text, size_t max)
+static void frame_put_parts(const struct top_second *s, bool python, char *text, size_t max)
 {
 	uint8_t order[MXBPF_STEP_PARTS];
 	const unsigned n = s->known_ns ? steps_large_parts(s->part_ns, s->known_ns, order) : 0;
@@ -136,7 +136,7 @@ static void put_rates(struct top_lines *f, const struct top *t, const struct top
 	put_spark(t, t->job, spark, sizeof(spark), f->width > 40 ? f->width - 40 : 0);
 	top_line(f, "%.3g iterations/s now%s, %.3g in the minute  %s", now, ranks,
 		 top_iterations(t, t->job, TOP_SECONDS), spark);
-	put_parts(s, t->python, parts, sizeof(parts));
+	frame_put_parts(s, t->python, parts, sizeof(parts));
 	if (s->iterations)
 		top_line(f, "%s each%s%s", fmt_ns(s->iteration_ns / s->iterations, each), parts[0] ? ": " : "", parts);
 	else
@@ -204,7 +204,7 @@ static void put_views(struct top_lines *f, const struct top *t, const struct top
 
 /* ---- the table */
 
-static bool fits(const struct top *t, const struct top_choice *c, const struct top_row *r)
+static bool frame_fits(const struct top *t, const struct top_choice *c, const struct top_row *r)
 {
 	if ((t->job && r->job != t->job && c->view != TOP_JOBS) || (c->filter[0] && !strcasestr(r->name, c->filter)))
 		return false;
@@ -219,7 +219,7 @@ static const struct top_row **pick(const struct top *t, const struct top_choice 
 
 	*n = 0;
 	for (i = 0; rows && i < top_rows(t, c->view); i++)
-		if (top_row(t, c->view, i)->name && fits(t, c, top_row(t, c->view, i)))
+		if (top_row(t, c->view, i)->name && frame_fits(t, c, top_row(t, c->view, i)))
 			rows[(*n)++] = top_row(t, c->view, i);
 	if (rows)
 		top_sort(t, c, rows, *n);
@@ -240,7 +240,7 @@ static void put_head(struct top_lines *f, const struct top *t, const struct top_
 }
 
 /* A text on the left, cut at the width of its column. */
-static size_t put_text(char *to, size_t max, const struct top_column *k, const char *text)
+static size_t frame_put_text(char *to, size_t max, const struct top_column *k, const char *text)
 {
 	char safe[LINE_BYTES];
 
@@ -251,7 +251,7 @@ static size_t put_text(char *to, size_t max, const struct top_column *k, const c
 	return (size_t)snprintf(to, max, " %s%*s", safe, (int)(k->width - fmt_columns(safe)), "");
 }
 
-static void put_row(struct top_lines *f, const struct top *t, const struct top_choice *c, const struct top_row *r)
+static void frame_put_row(struct top_lines *f, const struct top *t, const struct top_choice *c, const struct top_row *r)
 {
 	const bool chosen = c->marks && r->id == c->chosen_id;
 	const struct top_column *k;
@@ -265,7 +265,7 @@ static void put_row(struct top_lines *f, const struct top *t, const struct top_c
 			len += (size_t)snprintf(text + len, sizeof(text) - len, "%*s ", (int)k->width,
 						k->text(t, r, cell));
 		else
-			len += put_text(text + len, sizeof(text) - len, k, k->text(t, r, cell));
+			len += frame_put_text(text + len, sizeof(text) - len, k, k->text(t, r, cell));
 	top_line(f, "%s%s", text, r->partial ? " *" : "");
 }
 
@@ -281,7 +281,7 @@ static unsigned find_row(const struct top_row **rows, size_t n, uint64_t id)
 }
 
 /* Moves the choice after rows have changed. An opened row stays chosen wherever it is; otherwise the place stays. */
-static void choose(struct top_choice *c, const struct top_row **rows, size_t n)
+static void frame_choose(struct top_choice *c, const struct top_row **rows, size_t n)
 {
 	unsigned at = c->opened && c->chosen_id == c->opened ? find_row(rows, n, c->opened) : (unsigned)n;
 
@@ -300,7 +300,7 @@ static void scroll(struct top_choice *c, size_t n, unsigned lines, unsigned deta
 	c->first = c->first + lines > n + below ? (n + below > lines ? (unsigned)(n + below) - lines : 0) : c->first;
 }
 
-static int put_table(struct top_lines *f, const struct top *t, struct top_choice *c, struct top_page *page)
+static int frame_put_table(struct top_lines *f, const struct top *t, struct top_choice *c, struct top_page *page)
 {
 	const unsigned lines = c->height > f->lines + 1 ? c->height - f->lines - 1 : 0;
 	const unsigned details = lines / 2;
@@ -312,14 +312,14 @@ static int put_table(struct top_lines *f, const struct top *t, struct top_choice
 	rows = pick(t, c, &n);
 	if (!rows)
 		return -ENOMEM;
-	choose(c, rows, n);
+	frame_choose(c, rows, n);
 	scroll(c, n, lines, details);
 	page->rows = (unsigned)n;
 	page->fit = lines ? lines : 1;
 	for (i = c->first; i < n && f->lines < c->height; i++) {
 		if (c->marks && i == c->chosen)
 			page->chosen = f->lines;
-		put_row(f, t, c, rows[i]);
+		frame_put_row(f, t, c, rows[i]);
 		if (rows[i]->id == c->opened)
 			top_details(f, t, c->view, rows[i], details);
 	}
@@ -364,5 +364,5 @@ int top_frame(const struct top *t, struct top_choice *c, struct top_page *page)
 	if (!c->bare)
 		put_job(&f, t, c);
 	put_views(&f, t, c);
-	return put_table(&f, t, c, page);
+	return frame_put_table(&f, t, c, page);
 }

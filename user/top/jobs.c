@@ -134,7 +134,7 @@ struct used {
 	struct tgt_usage usage;
 };
 
-static int by_start(const void *va, const void *vb)
+static int jobs_by_start(const void *va, const void *vb)
 {
 	const struct used *a = va, *b = vb;
 
@@ -170,7 +170,7 @@ static int take_pids(struct top *t, const struct mdl_interval *in)
 		if (!tgt_peek_usage(in->pids[i], &all[n].usage))
 			all[n++].pid = in->pids[i];
 	if (n)
-		qsort(all, n, sizeof(*all), by_start);
+		qsort(all, n, sizeof(*all), jobs_by_start);
 	for (i = 0; i < n; i++)
 		take_process(t, in->session, &all[i]);
 	free(all);

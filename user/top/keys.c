@@ -91,7 +91,7 @@ static void home(struct top_keys *k)
 	move_by(k, -(long)k->page->rows);
 }
 
-static void end(struct top_keys *k)
+static void keys_end(struct top_keys *k)
 {
 	move_by(k, k->page->rows);
 }
@@ -165,7 +165,7 @@ static void escape(struct top_keys *k)
 		k->t->job = 0;
 }
 
-static void leave(struct top_keys *k)
+static void keys_leave(struct top_keys *k)
 {
 	k->leave = true;
 }
@@ -204,13 +204,13 @@ static const struct key keys[] = {
 	{KEY_NPAGE, 0, NULL, NULL, page_down},
 	{KEY_PPAGE, 0, NULL, NULL, page_up},
 	{KEY_HOME, 0, NULL, NULL, home},
-	{KEY_END, 0, NULL, NULL, end},
+	{KEY_END, 0, NULL, NULL, keys_end},
 	{'\n', KEY_ENTER, "Enter", "details of the chosen row, or no more", open_row},
 	{'j', 0, "j", "only the job of the chosen row; again: all jobs", choose_job},
 	{' ', 0, "space", "freeze the screen; the job is measured meanwhile", freeze},
 	{ESCAPE, 0, "Escape", "close what was opened, drop the filter", escape},
 	{'?', 'h', "?", "this help", help},
-	{'q', 0, "q", "leave; nothing stays in the job", leave},
+	{'q', 0, "q", "leave; nothing stays in the job", keys_leave},
 	{0},
 };
 

@@ -124,7 +124,7 @@ static struct top_row *thread_of(struct top *t, const struct mdl *m, const struc
 	return row;
 }
 
-static void add_call(struct top *t, const struct mdl_row *from, struct top_row *row, bool of_many)
+static void rates_add_call(struct top *t, const struct mdl_row *from, struct top_row *row, bool of_many)
 {
 	struct top_part *part = row ? top_part_now(t, row) : NULL;
 
@@ -136,7 +136,7 @@ static void add_call(struct top *t, const struct mdl_row *from, struct top_row *
 	row->partial |= from->estimate.count > 0;
 }
 
-static uint32_t place(const struct top *t, enum top_view v, const struct top_row *row)
+static uint32_t rates_place(const struct top *t, enum top_view v, const struct top_row *row)
 {
 	return row ? (uint32_t)(row - top_row(t, v, 0)) + 1 : 0;
 }
@@ -164,8 +164,8 @@ static int take_row(struct top *t, const struct mdl_interval *in, const struct m
 		of[TOP_THREADS] = thread_of(t, in->model, from, of[TOP_PROCESSES]->job);
 	}
 	for (v = 0; v < TOP_VIEWS; v++) {
-		add_call(t, from, of[v], v != TOP_OPERATORS);
-		cell.rows[v] = place(t, v, of[v]);
+		rates_add_call(t, from, of[v], v != TOP_OPERATORS);
+		cell.rows[v] = rates_place(t, v, of[v]);
 	}
 	if (of[TOP_OPERATORS])
 		of[TOP_OPERATORS]->partial |= cost_is_partial(in->model, from, false);
@@ -256,7 +256,7 @@ static struct top_rates rates(const struct top_part *sum, uint64_t window_ns, ui
 	};
 }
 
-static bool is_known(const struct top *t, const struct top_row *row, unsigned slot)
+static bool rates_is_known(const struct top *t, const struct top_row *row, unsigned slot)
 {
 	return !t->sliced[slot] || !row->partial || row->parts[slot].known;
 }
@@ -267,7 +267,7 @@ static unsigned last_known(const struct top *t, const struct top_row *row)
 	unsigned k;
 
 	for (k = 0; k < TOP_SECONDS && k <= t->n; k++)
-		if (is_known(t, row, (unsigned)((t->n - k) % TOP_SECONDS)))
+		if (rates_is_known(t, row, (unsigned)((t->n - k) % TOP_SECONDS)))
 			return (unsigned)((t->n - k) % TOP_SECONDS);
 	return t->n % TOP_SECONDS;
 }
@@ -283,7 +283,7 @@ static void rate_row(const struct top *t, struct top_row *row, uint64_t window_n
 	for (k = 0; k < TOP_SECONDS; k++) {
 		sum.iterations += row->parts[k].iterations;
 		sum.cpu_ns += row->parts[k].cpu_ns;
-		if (!is_known(t, row, k))
+		if (!rates_is_known(t, row, k))
 			continue;
 		called_ns += t->jobs[0][k].window_ns;
 		sum.calls += row->parts[k].calls;

@@ -69,7 +69,7 @@ static void follow_size(struct top_screen *s)
 	s->c.height = (unsigned)getmaxy(stdscr);
 }
 
-static void put(const struct top_page *page, unsigned y, const char *line)
+static void screen_put(const struct top_page *page, unsigned y, const char *line)
 {
 	const attr_t how = !y				       ? A_BOLD
 			   : page->head && y == page->head     ? A_REVERSE
@@ -84,7 +84,7 @@ static void put(const struct top_page *page, unsigned y, const char *line)
 }
 
 /* Shows a page. `text` is a copy, because the terminal may take long, and the session goes on meanwhile. */
-static void show(const struct top_page *page, char *text)
+static void screen_show(const struct top_page *page, char *text)
 {
 	char *line, *end;
 	int y;
@@ -94,7 +94,7 @@ static void show(const struct top_page *page, char *text)
 		end = strchr(line, '\n');
 		if (end)
 			*end = '\0';
-		put(page, (unsigned)y, line);
+		screen_put(page, (unsigned)y, line);
 		if (!end)
 			break;
 	}
@@ -113,7 +113,7 @@ static void draw(struct top_screen *s)
 	page = s->page;
 	text = s->page.text.len ? strndup(s->page.text.data, s->page.text.len) : NULL;
 	pthread_mutex_unlock(&s->lock);
-	show(&page, text);
+	screen_show(&page, text);
 	free(text);
 }
 
@@ -147,7 +147,7 @@ static void press(struct top_screen *s, int key)
 		poke(s->told);
 }
 
-static void *run(void *arg)
+static void *screen_run(void *arg)
 {
 	struct top_screen *s = arg;
 	struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = s->wake, .events = POLLIN}};
@@ -171,7 +171,7 @@ static void *run(void *arg)
 
 /* ---- for the session */
 
-static int fail(struct top_screen *s, int err, struct err *e)
+static int screen_fail(struct top_screen *s, int err, struct err *e)
 {
 	if (s && s->terminal) {
 		endwin();
@@ -188,7 +188,7 @@ int top_screen_open(struct top_screen **out, struct top *t, const struct top_act
 
 	*out = NULL;
 	if (!s)
-		return fail(s, -ENOMEM, e);
+		return screen_fail(s, -ENOMEM, e);
 	s->t = t;
 	s->actions = actions;
 	s->c.marks = true;
@@ -212,9 +212,9 @@ int top_screen_open(struct top_screen **out, struct top *t, const struct top_act
 	curs_set(0);
 	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	s->told = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	err = s->wake < 0 || s->told < 0 ? -errno : thread_start(&s->thread, run, s);
+	err = s->wake < 0 || s->told < 0 ? -errno : thread_start(&s->thread, screen_run, s);
 	if (err)
-		return fail(s, err, e);
+		return screen_fail(s, err, e);
 	*out = s;
 	return 0;
 }

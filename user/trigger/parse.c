@@ -44,7 +44,7 @@ static void skip_blanks(struct text *t)
 		t->at++;
 }
 
-static int fail(const struct text *t, const char *why)
+static int parse_fail(const struct text *t, const char *why)
 {
 	return err_set(t->e, ERR_USAGE, -EINVAL,
 		       "--on: '%.80s', at character %zu: expected %s; for example 'iteration > 3 * median'", t->all,
@@ -70,7 +70,7 @@ static int take_time(struct text *t, uint64_t *ns)
 	if (!fmt_parse_duration(word, ns) && *ns)
 		return 0;
 	t->at = before;
-	return fail(t, "a time such as 50ms or 10s");
+	return parse_fail(t, "a time such as 50ms or 10s");
 }
 
 /* Names may contain parentheses, so the last one before > ends them. */
@@ -79,11 +79,11 @@ static int take_name(struct text *t, char *name, size_t cap)
 	const char *end = strchr(t->at, '>');
 
 	if (*t->at != '(')
-		return fail(t, "a name in parentheses");
+		return parse_fail(t, "a name in parentheses");
 	while (end && end > t->at && *end != ')')
 		end--;
 	if (!end || end <= t->at + 1 || (size_t)(end - t->at) > cap)
-		return fail(t, "a name in parentheses, and then >");
+		return parse_fail(t, "a name in parentheses, and then >");
 	snprintf(name, cap, "%.*s", (int)(end - t->at - 1), t->at + 1);
 	t->at = end + 1;
 	skip_blanks(t);
@@ -97,7 +97,7 @@ static int take_times_median(struct text *t, struct trg *trg)
 
 	trg->times = strtod(t->at, &end);
 	if (!isfinite(trg->times) || trg->times < 1)
-		return fail(t, "a number from 1 on");
+		return parse_fail(t, "a number from 1 on");
 	t->at = end;
 	skip_blanks(t);
 	t->at++; /* the asterisk, which is_times_median() has seen */
@@ -107,7 +107,7 @@ static int take_times_median(struct text *t, struct trg *trg)
 	if (!strcmp(word, "median"))
 		return 0;
 	t->at = before;
-	return fail(t, "median");
+	return parse_fail(t, "median");
 }
 
 static bool is_times_median(const char *at)
@@ -124,7 +124,7 @@ static int take_share(struct text *t, double *share)
 
 	*share = strtod(t->at, &end) / 100;
 	if (end == t->at || *end != '%' || !(*share >= 0 && *share <= 1))
-		return fail(t, "a percentage from 0% to 100%");
+		return parse_fail(t, "a percentage from 0% to 100%");
 	t->at = end + 1;
 	skip_blanks(t);
 	return 0;
@@ -139,13 +139,13 @@ static int take_bytes(struct text *t, uint64_t *bytes)
 	if (!fmt_parse_bytes(word, bytes))
 		return 0;
 	t->at = before;
-	return fail(t, "a size such as 500M or 14GiB");
+	return parse_fail(t, "a size such as 500M or 14GiB");
 }
 
 static int take_value(struct text *t, struct trg *trg, enum value value)
 {
 	if (*t->at != '>')
-		return fail(t, ">");
+		return parse_fail(t, ">");
 	t->at++;
 	skip_blanks(t);
 	if (value == OF_SHARE)
@@ -159,12 +159,12 @@ static int take_value(struct text *t, struct trg *trg, enum value value)
 static int take_for(struct text *t, struct trg *trg)
 {
 	if (strncmp(t->at, "for", 3) || !isblank((unsigned char)t->at[3]))
-		return *t->at ? fail(t, "nothing more, or for TIME") : 0;
+		return *t->at ? parse_fail(t, "nothing more, or for TIME") : 0;
 	t->at += 3;
 	skip_blanks(t);
 	if (take_time(t, &trg->for_ns))
 		return -EINVAL;
-	return *t->at ? fail(t, "nothing more") : 0;
+	return *t->at ? parse_fail(t, "nothing more") : 0;
 }
 
 static int take_all(struct text *t, struct trg *trg)
@@ -178,12 +178,12 @@ static int take_all(struct text *t, struct trg *trg)
 		skip_blanks(t);
 		if (take_time(t, &trg->limit))
 			return -EINVAL;
-		return *t->at ? fail(t, "nothing more") : 0;
+		return *t->at ? parse_fail(t, "nothing more") : 0;
 	}
 	while (i < NMETRICS && (strlen(metrics[i].word) != n || strncmp(t->at, metrics[i].word, n)))
 		i++;
 	if (i == NMETRICS)
-		return fail(t, WORDS);
+		return parse_fail(t, WORDS);
 	trg->what = metrics[i].what;
 	trg->percentile = metrics[i].percentile;
 	t->at += n;

@@ -48,7 +48,7 @@ static int by_key(const struct mxbpf_span *a, const struct mxbpf_span *b, enum v
 }
 
 /* The earlier start comes first; of two spans that start together, the enclosing one. */
-static int by_start(const struct mxbpf_span *a, const struct mxbpf_span *b)
+static int events_by_start(const struct mxbpf_span *a, const struct mxbpf_span *b)
 {
 	if (a->h.ts_ns != b->h.ts_ns)
 		return a->h.ts_ns < b->h.ts_ns ? -1 : 1;
@@ -57,7 +57,7 @@ static int by_start(const struct mxbpf_span *a, const struct mxbpf_span *b)
 	return a->tid < b->tid ? -1 : a->tid > b->tid;
 }
 
-static int by_name(const struct mxbpf_span *a, const struct mxbpf_span *b, const struct mdl *m)
+static int events_by_name(const struct mxbpf_span *a, const struct mxbpf_span *b, const struct mdl *m)
 {
 	const char *na, *nb;
 	size_t la, lb;
@@ -67,15 +67,15 @@ static int by_name(const struct mxbpf_span *a, const struct mxbpf_span *b, const
 	return view_name_cmp(na, la, nb, lb);
 }
 
-static int by_opts(const void *va, const void *vb, void *vs)
+static int events_by_opts(const void *va, const void *vb, void *vs)
 {
 	const struct mxbpf_span *a = va, *b = vb;
 	const struct view *s = vs;
-	int order = s->opts->sort == VIEW_SORT_NAME ? by_name(a, b, s->in->model) : by_key(a, b, s->opts->sort);
+	int order = s->opts->sort == VIEW_SORT_NAME ? events_by_name(a, b, s->in->model) : by_key(a, b, s->opts->sort);
 
 	if (s->opts->sort != VIEW_SORT_NAME && !s->opts->ascending)
 		order = -order;
-	return order ? order : by_start(a, b);
+	return order ? order : events_by_start(a, b);
 }
 
 /* Sorts the spans and drops those that are not shown. */
@@ -84,17 +84,17 @@ static void keep_first(const struct view *s, struct buf *spans)
 	size_t n = buf_count(spans, struct mxbpf_span), max = s->events->max;
 
 	if (n)
-		qsort_r(spans->data, n, sizeof(struct mxbpf_span), by_opts, (void *)s);
+		qsort_r(spans->data, n, sizeof(struct mxbpf_span), events_by_opts, (void *)s);
 	if (n > max)
 		spans->len = max * sizeof(struct mxbpf_span);
 }
 
-static int add(struct view *s, struct buf *spans, const struct mxbpf_span *span)
+static int events_add(struct view *s, struct buf *spans, const struct mxbpf_span *span)
 {
 	const size_t max = s->events->max, n = buf_count(spans, struct mxbpf_span);
 
 	/* Drop a span that comes after all `max` spans sorted last: in a long recording, most do. */
-	if (s->events->sorted[span->cls] && by_opts(span, buf_at(spans, struct mxbpf_span, max - 1), s) > 0)
+	if (s->events->sorted[span->cls] && events_by_opts(span, buf_at(spans, struct mxbpf_span, max - 1), s) > 0)
 		return 0;
 	if (buf_put(spans, span, sizeof(*span)))
 		return -ENOMEM;
@@ -115,7 +115,7 @@ static int on_record(struct view *s, const struct mxbpf_rec *r)
 	kind_span(r, &span);
 	cost_take_span(s->in->model, &span, s->in->session);
 	e->n[span.cls]++;
-	if (backward_follow(e->makers, &span) || add(s, &e->spans[span.cls], &span))
+	if (backward_follow(e->makers, &span) || events_add(s, &e->spans[span.cls], &span))
 		return err_set(s->err, ERR_RUNTIME, -ENOMEM, "out of memory");
 	return 0;
 }

@@ -64,7 +64,7 @@ struct open_table {
 	struct open_row row;
 };
 
-static int make(const struct view *s, void *table)
+static int opens_make(const struct view *s, void *table)
 {
 	struct open_table *t = table;
 	size_t n;
@@ -115,7 +115,7 @@ static const void *make_row(const struct view *s, void *table, size_t i)
 	return r;
 }
 
-static void above(struct view *s, const void *table, const char *prefix)
+static void opens_above(struct view *s, const void *table, const char *prefix)
 {
 	const struct view_list *t = table;
 	const size_t max = s->opts->top	    ? s->opts->top
@@ -130,7 +130,7 @@ static void above(struct view *s, const void *table, const char *prefix)
 	out_puts(s->out, "\n");
 }
 
-static bool when(const struct view *s)
+static bool opens_when(const struct view *s)
 {
 	return true;
 }
@@ -182,8 +182,8 @@ const struct view_sheet sheet_opens = {
 	.people_max = SHOWN_MAX,
 	.whole = true,
 	.if_any = true,
-	.when = when,
-	.make = make,
+	.when = opens_when,
+	.make = opens_make,
 	.row = make_row,
-	.above = above,
+	.above = opens_above,
 };

@@ -67,38 +67,38 @@ long double view_sort_value(const struct mdl_row *r, enum view_sort by)
 	return keys[by];
 }
 
-static int by_name(const struct ranked *a, const struct ranked *b)
+static int sort_by_name(const struct ranked *a, const struct ranked *b)
 {
 	int order = view_name_cmp(a->name, a->len, b->name, b->len);
 
 	return order ? order : view_name_cmp(a->detail, a->detail_len, b->detail, b->detail_len);
 }
 
-static int by_number(uint32_t a, uint32_t b)
+static int sort_by_number(uint32_t a, uint32_t b)
 {
 	return a < b ? -1 : a > b;
 }
 
-static int by_place(const struct ranked *a, const struct ranked *b)
+static int sort_by_place(const struct ranked *a, const struct ranked *b)
 {
 	if (a->row->device != b->row->device)
 		return a->row->device < b->row->device ? -1 : 1;
-	return by_number(a->row->tgid, b->row->tgid);
+	return sort_by_number(a->row->tgid, b->row->tgid);
 }
 
 static int by_rank(const void *va, const void *vb, void *vopts)
 {
 	const struct ranked *a = va, *b = vb;
 	const struct view_opts *opts = vopts;
-	int up = opts->ascending ? 1 : -1, names = by_name(a, b);
+	int up = opts->ascending ? 1 : -1, names = sort_by_name(a, b);
 
 	if (a->key != b->key)
 		return a->key < b->key ? -up : up;
 	if (names)
 		return opts->sort == VIEW_SORT_NAME ? names : -names;
 	if (a->row->tid != b->row->tid)
-		return by_number(a->row->tid, b->row->tid);
-	return by_place(a, b);
+		return sort_by_number(a->row->tid, b->row->tid);
+	return sort_by_place(a, b);
 }
 
 /* Which rows to merge. */
@@ -125,10 +125,10 @@ static int by_runner(const struct mdl_row *a, const struct mdl_row *b, const str
 	int order;
 
 	if (g->by == VIEW_BY_PROCESS)
-		return by_number(a->tgid, b->tgid);
-	order = g->by == VIEW_BY_DEVICE ? by_number(a->device, b->device) : by_number(a->tid, b->tid);
+		return sort_by_number(a->tgid, b->tgid);
+	order = g->by == VIEW_BY_DEVICE ? sort_by_number(a->device, b->device) : sort_by_number(a->tid, b->tid);
 
-	return order || g->anywhere ? order : by_number(a->tgid, b->tgid);
+	return order || g->anywhere ? order : sort_by_number(a->tgid, b->tgid);
 }
 
 /* Rows that compare equal are merged. */
@@ -137,18 +137,18 @@ static int by_group(const void *va, const void *vb, void *vgrouping)
 	const struct ranked *a = va, *b = vb;
 	const struct grouping *g = vgrouping;
 	uint64_t an = named_by(g, a->row), bn = named_by(g, b->row);
-	int order = by_name(a, b);
+	int order = sort_by_name(a, b);
 
 	if (view_by_label(g->by))
 		return order;
 	if (view_by_place(g->by))
 		return by_runner(a->row, b->row, g);
-	order = order || !g->users ? order : by_number(of_user(a->row), of_user(b->row));
+	order = order || !g->users ? order : sort_by_number(of_user(a->row), of_user(b->row));
 	if (order || g->anywhere)
 		return order;
 	if (an != bn)
 		return an < bn ? -1 : 1;
-	return by_place(a, b);
+	return sort_by_place(a, b);
 }
 
 static bool is_bulk(const struct mdl_row *r)

@@ -14,12 +14,12 @@ struct order {
 	const struct tbl_column *by, *name; /* NULL: not sorted by that */
 };
 
-static int compare(uint64_t a, uint64_t b)
+static int stored_compare(uint64_t a, uint64_t b)
 {
 	return a < b ? -1 : a > b;
 }
 
-static int by_text(const struct tbl_column *c, const void *a, const void *b)
+static int stored_by_text(const struct tbl_column *c, const void *a, const void *b)
 {
 	const struct view_text text_a = view_cell_text(c, a), text_b = view_cell_text(c, b);
 
@@ -37,7 +37,7 @@ static int by_keys(const struct view_sheet *sh, const void *a, const void *b)
 	int order = 0;
 
 	for (c = sh->columns; !order && c->bytes; c++)
-		order = is_number_key(c) ? compare(view_cell_number(c, a), view_cell_number(c, b)) : 0;
+		order = is_number_key(c) ? stored_compare(view_cell_number(c, a), view_cell_number(c, b)) : 0;
 	return order;
 }
 
@@ -49,12 +49,12 @@ static int by_looks(const void *a, const void *b, void *ctx)
 	int order = 0;
 
 	for (c = sh->columns; !order && c->bytes; c++)
-		order = c->type == TBL_TEXT ? by_text(c, a, b) : 0;
+		order = c->type == TBL_TEXT ? stored_by_text(c, a, b) : 0;
 	return order ? order : by_keys(sh, a, b);
 }
 
 /* Merges rows that nobody can tell apart. Returns the number of rows that are left. */
-static size_t join(const struct view_sheet *sh, char *rows, size_t n)
+static size_t stored_join(const struct view_sheet *sh, char *rows, size_t n)
 {
 	const size_t bytes = sh->row_bytes;
 	size_t i, last = 0;
@@ -77,9 +77,10 @@ static int by_order(const void *a, const void *b, void *ctx)
 	if (o->sheet->order)
 		return o->sheet->order(a, b, (void *)o->opts);
 	if (o->by)
-		order = compare(view_cell_number(o->by, b), view_cell_number(o->by, a)) * (o->opts->ascending ? -1 : 1);
+		order = stored_compare(view_cell_number(o->by, b), view_cell_number(o->by, a)) *
+			(o->opts->ascending ? -1 : 1);
 	if (!order && o->name)
-		order = by_text(o->name, a, b);
+		order = stored_by_text(o->name, a, b);
 	return order ? order : by_keys(o->sheet, a, b);
 }
 
@@ -129,7 +130,7 @@ int view_make_stored(const struct view *s, const struct view_sheet *sh, void *ta
 	}
 	fill_all(s, sh, list);
 	if (sh->joins) {
-		list->all = join(sh, list->rows, list->all);
+		list->all = stored_join(sh, list->rows, list->all);
 		fill_all(s, sh, list);
 	}
 	qsort_r(list->rows, list->all, sh->row_bytes, by_order, &order);

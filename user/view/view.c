@@ -152,7 +152,7 @@ static int sheets(struct view *s, bool first)
 	return err;
 }
 
-static int run(struct view *s)
+static int view_run(struct view *s)
 {
 	int err = s->ops->begin ? s->ops->begin(s) : 0;
 	size_t i;
@@ -182,7 +182,7 @@ static int write_once(const struct view_ops *ops, const struct view_input *in, c
 	if (!s)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	*s = (struct view){.ops = ops, .in = in, .opts = opts, .out = out, .err = e, .rows = rows};
-	err = run(s);
+	err = view_run(s);
 	if (ops->fini)
 		ops->fini(s);
 	view_events_fini(s);

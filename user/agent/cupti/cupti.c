@@ -62,7 +62,7 @@ static const struct {
 	{"cuptiGetThreadIdType", &cupti.get_thread_id_type, false},
 };
 
-static int fail(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_at at, int result)
+static int cupti_fail(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_at at, int result)
 {
 	g->failed = at;
 	g->result = (uint32_t)result;
@@ -160,7 +160,7 @@ static void nap(void)
 	nap_for(NS_PER_MS);
 }
 
-static bool step(enum phase from, enum phase to)
+static bool cupti_step(enum phase from, enum phase to)
 {
 	uint32_t was = from;
 
@@ -185,7 +185,7 @@ static void give_way(void)
 	__atomic_fetch_add(&s->gpu.others, 1, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&waiting, 1, __ATOMIC_RELAXED);
 	while (__atomic_load_n(&phase, __ATOMIC_ACQUIRE) != IDLE && agent_now() - now < WAIT_NS) {
-		if (step(HELD, LEAVING))
+		if (cupti_step(HELD, LEAVING))
 			let_go(&s->gpu, MXBPF_GPU_YIELDED);
 		else
 			nap();
@@ -359,18 +359,18 @@ int cupti_open(struct mxbpf_gpu_shared *g)
 	if (cupti.get_version)
 		return 0;
 	if (!agent_dso_find(LIBCUPTI, &d) && (!cupti_load(g) || !agent_dso_find(LIBCUPTI, &d)))
-		return fail(g, MXBPF_GPU_AT_LIBRARY, 0);
+		return cupti_fail(g, MXBPF_GPU_AT_LIBRARY, 0);
 	memcpy(g->path, d.path, sizeof(g->path));
 	for (i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
 		if (!agent_dso_get(&d, functions[i].name, functions[i].to) && functions[i].needed) {
 			memset(&cupti, 0, sizeof(cupti));
-			return fail(g, MXBPF_GPU_AT_SYMBOL, 0);
+			return cupti_fail(g, MXBPF_GPU_AT_SYMBOL, 0);
 		}
 	}
 	err = cupti.get_version(&g->version);
 	if (err || g->version < CUPTI_VERSION_MIN) {
 		memset(&cupti, 0, sizeof(cupti));
-		return fail(g, MXBPF_GPU_AT_VERSION, err);
+		return cupti_fail(g, MXBPF_GPU_AT_VERSION, err);
 	}
 	find_hooks(&d);
 	cupti_tape_begin(g->version);
@@ -576,7 +576,7 @@ static int give_up(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_at at, int result,
 		g->result = (uint32_t)result;
 		__atomic_store_n(&g->state, MXBPF_GPU_BUSY, __ATOMIC_RELEASE);
 	} else {
-		fail(g, at, result);
+		cupti_fail(g, at, result);
 	}
 	if (subscribed) {
 		restore_options();
@@ -621,7 +621,7 @@ int cupti_hold(struct mxbpf_gpu_shared *g)
 	int err;
 
 	watch_others(g);
-	if (!step(IDLE, TAKING))
+	if (!cupti_step(IDLE, TAKING))
 		return -1;
 	if (__atomic_load_n(&cupti_others.elsewhere, __ATOMIC_ACQUIRE) || agent_dso_any(uses_elsewhere))
 		return give_up(g, MXBPF_GPU_AT_ELSEWHERE, CUPTI_MULTIPLE_SUBSCRIBERS, false);
@@ -714,7 +714,7 @@ void cupti_release(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_state state, uint6
 
 	__atomic_fetch_add(&waiting, hurries, __ATOMIC_RELAXED);
 	while (__atomic_load_n(&phase, __ATOMIC_ACQUIRE) != IDLE && agent_now() - begun < limit_ns)
-		if (step(HELD, LEAVING))
+		if (cupti_step(HELD, LEAVING))
 			let_go(g, state);
 		else
 			nap();
@@ -730,7 +730,7 @@ bool cupti_is_held(void)
 void cupti_flush(struct mxbpf_gpu_shared *g, bool tick)
 {
 	watch_others(g);
-	if (!step(HELD, USING))
+	if (!cupti_step(HELD, USING))
 		return;
 	if (tick)
 		enable_late(g);

@@ -31,7 +31,7 @@ static const char *base_of(const char *path)
 }
 
 /* Libraries whose functions CUPTI calls itself. */
-static bool is_known(const char *name)
+static bool cupti_client_is_known(const char *name)
 {
 	static const char *const begin[] = {"ld-",	  "libc.",     "libc-",	    "libcheckpoint", "libcuda",
 					    "libdl",	  "libgcc",    "libgomp",   "libiomp",	     "libm.",
@@ -53,7 +53,7 @@ static int on_object(struct dl_phdr_info *info, size_t bytes, void *ctx)
 	unsigned i;
 
 	(void)bytes;
-	if (!cupti_itself && is_known(name))
+	if (!cupti_itself && cupti_client_is_known(name))
 		return 0;
 	for (i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];

@@ -38,7 +38,7 @@ static const char *const places[] = {
 	"/../../nvidia/cuda_cupti/lib",
 };
 
-static bool load(const char *path)
+static bool cupti_find_load(const char *path)
 {
 	const uint64_t at = agent_dso_of_libc("dlopen");
 	void *(*open)(const char *, int);
@@ -74,7 +74,8 @@ static bool load_from(const char *directory, uint32_t major, uint32_t driver)
 		if ((driver && names[i].cuda > driver) || (major && names[i].cuda / 1000 != major))
 			continue;
 		path[0] = '\0';
-		if (append(path, directory) && append(path, LIBCUPTI) && append(path, names[i].ending) && load(path))
+		if (append(path, directory) && append(path, LIBCUPTI) && append(path, names[i].ending) &&
+		    cupti_find_load(path))
 			return true;
 	}
 	return false;
@@ -124,7 +125,7 @@ bool cupti_load(struct mxbpf_gpu_shared *g)
 	uint32_t major, driver;
 
 	if (g->library[0])
-		return load(g->library);
+		return cupti_find_load(g->library);
 	g->driver = driver = driver_version();
 	if (!agent_dso_find(LIBCUDART, &d))
 		d.path[0] = '\0';

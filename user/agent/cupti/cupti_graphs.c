@@ -35,7 +35,7 @@ void cupti_graphs_send(struct mxbpf_gpu_shared *g)
 	release_lock();
 }
 
-static void put(struct mxbpf_gpu_shared *g, const struct mxbpf_gpu_rec *r)
+static void cupti_graphs_put(struct mxbpf_gpu_shared *g, const struct mxbpf_gpu_rec *r)
 {
 	take_lock();
 	batch.gpu[batch.ncalls] = *r;
@@ -66,7 +66,7 @@ void cupti_on_callback(void *unused, uint32_t domain, uint32_t cbid, const void 
 	r.graph_node = id;
 	r.bytes = original;
 	r.call.tid = (uint32_t)agent_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
-	put(&s->gpu, &r);
+	cupti_graphs_put(&s->gpu, &r);
 }
 
 void cupti_graphs_watch(struct mxbpf_gpu_shared *g, void *subscriber, bool on)

@@ -54,7 +54,7 @@ static const uint32_t cbids[] = {
 };
 #define CBIDS (sizeof(cbids) / sizeof(cbids[0]))
 
-static uint32_t state_of(const struct mxbpf_gpu_metrics *m)
+static uint32_t cupti_metrics_state_of(const struct mxbpf_gpu_metrics *m)
 {
 	return __atomic_load_n(&m->state, __ATOMIC_ACQUIRE);
 }
@@ -69,12 +69,12 @@ static void give_up_cpu(void)
 	agent_call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 }
 
-static bool take(uint32_t *word)
+static bool cupti_metrics_take(uint32_t *word)
 {
 	return !__atomic_exchange_n(word, 1, __ATOMIC_ACQ_REL);
 }
 
-static void leave(uint32_t *word)
+static void cupti_metrics_leave(uint32_t *word)
 {
 	__atomic_store_n(word, 0, __ATOMIC_RELEASE);
 }
@@ -83,18 +83,18 @@ static void leave(uint32_t *word)
 
 static void send(struct mxbpf_gpu_shared *g)
 {
-	while (!take(&lock))
+	while (!cupti_metrics_take(&lock))
 		give_up_cpu();
 	if (batch.ncalls)
 		cupti_send_batch(g, &batch);
-	leave(&lock);
+	cupti_metrics_leave(&lock);
 }
 
 static void put_values(struct mxbpf_gpu_shared *g, const double values[MXBPF_GPU_METRICS])
 {
 	uint32_t i;
 
-	while (!take(&lock))
+	while (!cupti_metrics_take(&lock))
 		give_up_cpu();
 	if (batch.ncalls + MXBPF_GPU_METRICS > MXBPF_AGENT_GPU_BATCH)
 		cupti_send_batch(g, &batch);
@@ -107,7 +107,7 @@ static void put_values(struct mxbpf_gpu_shared *g, const double values[MXBPF_GPU
 		batch.gpu[batch.ncalls++] = launch;
 		launch.metric.first = 0;
 	}
-	leave(&lock);
+	cupti_metrics_leave(&lock);
 }
 
 /* ---- the choice */
@@ -239,13 +239,13 @@ static bool is_captured(const struct call *c)
 	       (captured_ns && agent_now() - captured_ns < CAPTURE_NS);
 }
 
-static void refuse(struct mxbpf_gpu_metrics *m, enum mxbpf_gpu_metrics_refused why)
+static void cupti_metrics_refuse(struct mxbpf_gpu_metrics *m, enum mxbpf_gpu_metrics_refused why)
 {
 	__atomic_fetch_add(&m->refused[why], 1, __ATOMIC_RELAXED);
 }
 
 /* Returns true if the launch is to be measured. Then `busy` is set. */
-static bool choose(struct mxbpf_gpu_metrics *m, uint32_t cbid, const struct cupti_call *call)
+static bool cupti_metrics_choose(struct mxbpf_gpu_metrics *m, uint32_t cbid, const struct cupti_call *call)
 {
 	struct call c;
 	uint32_t *n;
@@ -255,26 +255,26 @@ static bool choose(struct mxbpf_gpu_metrics *m, uint32_t cbid, const struct cupt
 	    !is_chosen(m->pattern, call->symbol))
 		return false;
 	if (c.cooperative || communicates(call->symbol)) {
-		refuse(m, c.cooperative ? MXBPF_GPU_REFUSED_COOPERATIVE : MXBPF_GPU_REFUSED_COMMUNICATES);
+		cupti_metrics_refuse(m, c.cooperative ? MXBPF_GPU_REFUSED_COOPERATIVE : MXBPF_GPU_REFUSED_COMMUNICATES);
 		return false;
 	}
-	if (!take(&busy)) {
-		refuse(m, MXBPF_GPU_REFUSED_BUSY);
+	if (!cupti_metrics_take(&busy)) {
+		cupti_metrics_refuse(m, MXBPF_GPU_REFUSED_BUSY);
 		return false;
 	}
-	n = state_of(m) <= MXBPF_GPU_METRICS_ON ? count_of(call->symbol) : NULL;
+	n = cupti_metrics_state_of(m) <= MXBPF_GPU_METRICS_ON ? count_of(call->symbol) : NULL;
 	is_full = n && *n >= (m->each ? m->each : EACH);
 	if (n && !is_full && opened && call->context != context)
-		refuse(m, MXBPF_GPU_REFUSED_CONTEXT);
+		cupti_metrics_refuse(m, MXBPF_GPU_REFUSED_CONTEXT);
 	else if (n && !is_full && is_captured(&c))
-		refuse(m, MXBPF_GPU_REFUSED_CAPTURED);
+		cupti_metrics_refuse(m, MXBPF_GPU_REFUSED_CAPTURED);
 	else if (n && !is_full) {
 		++*n;
 		counted = n;
 		return true;
-	} else if (!n && state_of(m) <= MXBPF_GPU_METRICS_ON)
-		refuse(m, MXBPF_GPU_REFUSED_LIMIT);
-	leave(&busy);
+	} else if (!n && cupti_metrics_state_of(m) <= MXBPF_GPU_METRICS_ON)
+		cupti_metrics_refuse(m, MXBPF_GPU_REFUSED_LIMIT);
+	cupti_metrics_leave(&busy);
 	return false;
 }
 
@@ -294,7 +294,7 @@ static void record_kernels(struct mxbpf_gpu_shared *g, bool on)
 		return;
 	err = on ? cupti.enable(CUPTI_KIND_KERNEL) : cupti.disable(CUPTI_KIND_KERNEL);
 	unrecorded = !on;
-	if (!err || state_of(&g->metrics) == MXBPF_GPU_METRICS_FAILED)
+	if (!err || cupti_metrics_state_of(&g->metrics) == MXBPF_GPU_METRICS_FAILED)
 		return;
 	g->metrics.step = MXBPF_GPU_STEP_RECORDS;
 	g->metrics.result = (uint32_t)err;
@@ -340,15 +340,15 @@ static bool open_ranges(struct mxbpf_gpu_metrics *m, void *its)
 	return true;
 }
 
-static void begin(struct mxbpf_gpu_shared *g, const struct cupti_call *call)
+static void cupti_metrics_begin(struct mxbpf_gpu_shared *g, const struct cupti_call *call)
 {
 	struct mxbpf_gpu_metrics *m = &g->metrics;
 
 	begun_ns = agent_now();
 	if (!is_alone()) {
 		--*counted;
-		refuse(m, MXBPF_GPU_REFUSED_BUSY);
-		leave(&busy);
+		cupti_metrics_refuse(m, MXBPF_GPU_REFUSED_BUSY);
+		cupti_metrics_leave(&busy);
 		return;
 	}
 	record_kernels(g, false);
@@ -356,7 +356,7 @@ static void begin(struct mxbpf_gpu_shared *g, const struct cupti_call *call)
 		close_ranges();
 		record_kernels(g, true);
 		m->held_ns += agent_now() - begun_ns;
-		leave(&busy);
+		cupti_metrics_leave(&busy);
 		return;
 	}
 	measures = true;
@@ -371,7 +371,7 @@ static void begin(struct mxbpf_gpu_shared *g, const struct cupti_call *call)
 }
 
 /* Ends the measurement of a launch that has just returned. */
-static void end(struct mxbpf_gpu_shared *g, const struct cupti_call *call)
+static void cupti_metrics_end(struct mxbpf_gpu_shared *g, const struct cupti_call *call)
 {
 	struct mxbpf_gpu_metrics *m = &g->metrics;
 	const uint64_t limit_ns = m->limit_ms ? m->limit_ms * NS_PER_MS : LIMIT_NS;
@@ -387,7 +387,7 @@ static void end(struct mxbpf_gpu_shared *g, const struct cupti_call *call)
 	m->held_ns += ns;
 	m->longest_ns = ns > m->longest_ns ? ns : m->longest_ns;
 	if (!err && ranges != 1) {
-		refuse(m, MXBPF_GPU_REFUSED_MIXED);
+		cupti_metrics_refuse(m, MXBPF_GPU_REFUSED_MIXED);
 	} else if (!err && !(call->result && *call->result)) {
 		put_values(g, values);
 		send(g); /* before the record of the call */
@@ -397,14 +397,14 @@ static void end(struct mxbpf_gpu_shared *g, const struct cupti_call *call)
 		set_state(m, MXBPF_GPU_METRICS_DONE);
 	else if (!err && ns - (m->measured <= 1 ? m->setup_ns : 0) > limit_ns)
 		set_state(m, MXBPF_GPU_METRICS_SLOW);
-	if (state_of(m) > MXBPF_GPU_METRICS_ON)
+	if (cupti_metrics_state_of(m) > MXBPF_GPU_METRICS_ON)
 		close_ranges();
-	leave(&busy);
+	cupti_metrics_leave(&busy);
 }
 
 /* ---- callbacks */
 
-static void enter(void)
+static void cupti_metrics_enter(void)
 {
 	const uint64_t since_ns = agent_now();
 
@@ -435,11 +435,12 @@ void cupti_metrics_on_call(struct mxbpf_gpu_shared *g, uint32_t cbid, const stru
 	if (!is_launch(cbid) || !call->data)
 		return;
 	if (call->site == CUPTI_SITE_ENTER) {
-		enter();
+		cupti_metrics_enter();
 		*call->data = mark;
-		if (state_of(&g->metrics) <= MXBPF_GPU_METRICS_ON && choose(&g->metrics, cbid, call)) {
+		if (cupti_metrics_state_of(&g->metrics) <= MXBPF_GPU_METRICS_ON &&
+		    cupti_metrics_choose(&g->metrics, cbid, call)) {
 			owner = (uint64_t)(uintptr_t)call->data;
-			begin(g, call);
+			cupti_metrics_begin(g, call);
 		}
 		return;
 	}
@@ -447,7 +448,7 @@ void cupti_metrics_on_call(struct mxbpf_gpu_shared *g, uint32_t cbid, const stru
 		return;
 	*call->data = 0;
 	if (measures && owner == (uint64_t)(uintptr_t)call->data)
-		end(g, call);
+		cupti_metrics_end(g, call);
 	__atomic_fetch_sub(&launching, 1, __ATOMIC_ACQ_REL);
 }
 
@@ -473,7 +474,7 @@ static void begin_watch(struct mxbpf_gpu_shared *g, void *subscriber)
 	struct agent_dso d;
 
 	if (!(__atomic_load_n(&g->want, __ATOMIC_RELAXED) & MXBPF_GPU_WANT_METRICS) ||
-	    state_of(m) > MXBPF_GPU_METRICS_ON)
+	    cupti_metrics_state_of(m) > MXBPF_GPU_METRICS_ON)
 		return;
 	if (!cupti.enable_callback || !agent_dso_find("libcuda.so.1", &d)) {
 		m->step = MXBPF_GPU_STEP_SYMBOLS;
@@ -486,8 +487,8 @@ static void begin_watch(struct mxbpf_gpu_shared *g, void *subscriber)
 		return;
 	__atomic_store_n(&launching, 0, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&generation, 1, __ATOMIC_ACQ_REL);
-	leave(&busy);
-	if (state_of(m) == MXBPF_GPU_METRICS_OFF) /* another session of mxbpf begins */
+	cupti_metrics_leave(&busy);
+	if (cupti_metrics_state_of(m) == MXBPF_GPU_METRICS_OFF) /* another session of mxbpf begins */
 		memset(names, 0, sizeof(names));
 	set_state(m, MXBPF_GPU_METRICS_WAITING);
 	enable(m, subscriber, true);
@@ -497,16 +498,16 @@ static void begin_watch(struct mxbpf_gpu_shared *g, void *subscriber)
 static void end_watch(struct mxbpf_gpu_shared *g, void *subscriber)
 {
 	const uint64_t since_ns = agent_now();
-	bool taken = take(&busy);
+	bool taken = cupti_metrics_take(&busy);
 
 	while (!taken && agent_now() - since_ns < OTHERS_NS) {
 		give_up_cpu();
-		taken = take(&busy);
+		taken = cupti_metrics_take(&busy);
 	}
 	enable(&g->metrics, subscriber, false);
 	if (taken) {
 		close_ranges();
-		leave(&busy);
+		cupti_metrics_leave(&busy);
 	}
 	send(g);
 }
@@ -521,7 +522,7 @@ void cupti_metrics_watch(struct mxbpf_gpu_shared *g, void *subscriber, bool on)
 
 void cupti_metrics_tick(struct mxbpf_gpu_shared *g, void *subscriber)
 {
-	if (watched && state_of(&g->metrics) > MXBPF_GPU_METRICS_ON)
+	if (watched && cupti_metrics_state_of(&g->metrics) > MXBPF_GPU_METRICS_ON)
 		end_watch(g, subscriber);
 	else if (watched)
 		send(g);
@@ -530,8 +531,8 @@ void cupti_metrics_tick(struct mxbpf_gpu_shared *g, void *subscriber)
 void cupti_metrics_forget(void)
 {
 	watched = opened = measures = unrecorded = false;
-	leave(&busy);
-	leave(&lock);
+	cupti_metrics_leave(&busy);
+	cupti_metrics_leave(&lock);
 	batch.ncalls = 0;
 	launching = 0;
 }

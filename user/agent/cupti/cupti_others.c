@@ -15,7 +15,7 @@ static struct {
 	uint64_t kinds, driver[WORDS], runtime[WORDS]; /* sets of bits */
 } on;
 
-static void set(uint64_t *bits, uint32_t n, bool enable)
+static void cupti_others_set(uint64_t *bits, uint32_t n, bool enable)
 {
 	const uint64_t bit = 1ull << n % 64;
 
@@ -55,7 +55,7 @@ void cupti_others_enable(uint32_t kind, bool enable)
 	uint64_t *of = functions(kind);
 	unsigned i;
 
-	set(&on.kinds, kind < 64 ? kind : 0, enable);
+	cupti_others_set(&on.kinds, kind < 64 ? kind : 0, enable);
 	for (i = 0; !enable && of && i < WORDS; i++)
 		__atomic_store_n(&of[i], 0, __ATOMIC_RELAXED);
 	changed();
@@ -63,7 +63,7 @@ void cupti_others_enable(uint32_t kind, bool enable)
 
 void cupti_others_enable_function(uint32_t kind, uint32_t cbid, bool enable)
 {
-	set(functions(kind), cbid < CUPTI_CALLS_MAX ? cbid : 0, enable);
+	cupti_others_set(functions(kind), cbid < CUPTI_CALLS_MAX ? cbid : 0, enable);
 	changed();
 }
 

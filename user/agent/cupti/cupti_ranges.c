@@ -80,7 +80,7 @@ static struct {
 	struct image config, data;
 } r;
 
-static int fail(struct mxbpf_gpu_metrics *m, enum mxbpf_gpu_metrics_step step, int result)
+static int cupti_ranges_fail(struct mxbpf_gpu_metrics *m, enum mxbpf_gpu_metrics_step step, int result)
 {
 	m->step = step;
 	m->result = (uint32_t)result;
@@ -94,10 +94,10 @@ int ranges_find(struct mxbpf_gpu_metrics *m)
 	unsigned i;
 
 	if (!agent_dso_find("libcupti.so", &d))
-		return fail(m, MXBPF_GPU_STEP_SYMBOLS, 0);
+		return cupti_ranges_fail(m, MXBPF_GPU_STEP_SYMBOLS, 0);
 	for (i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
 		if (!agent_dso_get(&d, functions[i].name, functions[i].to))
-			return fail(m, MXBPF_GPU_STEP_SYMBOLS, 0);
+			return cupti_ranges_fail(m, MXBPF_GPU_STEP_SYMBOLS, 0);
 	return 0;
 }
 
@@ -161,14 +161,14 @@ static int configure(const char *chip, size_t n, size_t *passes)
 }
 
 /* Chooses the counters. A chip may lack some, or need more passes for them than other chips: these are left out. */
-static int choose(struct mxbpf_gpu_metrics *m, const char *chip)
+static int cupti_ranges_choose(struct mxbpf_gpu_metrics *m, const char *chip)
 {
 	size_t passes = 0;
 	unsigned i;
 	int err = begin_host(chip);
 
 	if (err)
-		return fail(m, MXBPF_GPU_STEP_HOST, err);
+		return cupti_ranges_fail(m, MXBPF_GPU_STEP_HOST, err);
 	r.n = 0;
 	m->mask = 0;
 	for (i = 0; i < MXBPF_GPU_METRICS; i++) {
@@ -182,10 +182,10 @@ static int choose(struct mxbpf_gpu_metrics *m, const char *chip)
 		r.n++;
 	}
 	if (!r.n)
-		return fail(m, MXBPF_GPU_STEP_METRICS, 0);
+		return cupti_ranges_fail(m, MXBPF_GPU_STEP_METRICS, 0);
 	err = configure(chip, r.n, &passes);
 	m->passes = (uint32_t)passes;
-	return err ? fail(m, MXBPF_GPU_STEP_IMAGE, err) : 0;
+	return err ? cupti_ranges_fail(m, MXBPF_GPU_STEP_IMAGE, err) : 0;
 }
 
 /* ---- the context */
@@ -199,10 +199,10 @@ static int check_device(struct mxbpf_gpu_metrics *m, uint32_t device)
 	int i;
 
 	if (err)
-		return fail(m, MXBPF_GPU_STEP_SUPPORT, err);
+		return cupti_ranges_fail(m, MXBPF_GPU_STEP_SUPPORT, err);
 	for (i = 0; i < 6 && fields[i] == CUPTI_SUPPORTED; i++)
 		;
-	return s.all == CUPTI_SUPPORTED ? 0 : fail(m, MXBPF_GPU_STEP_SUPPORT, NOT_SUPPORTED_BASE + i);
+	return s.all == CUPTI_SUPPORTED ? 0 : cupti_ranges_fail(m, MXBPF_GPU_STEP_SUPPORT, NOT_SUPPORTED_BASE + i);
 }
 
 static int prepare_data(struct mxbpf_gpu_metrics *m)
@@ -216,8 +216,8 @@ static int prepare_data(struct mxbpf_gpu_metrics *m)
 	const int err = f.data_size(&size);
 
 	if (err)
-		return fail(m, MXBPF_GPU_STEP_DATA, err);
-	return make_room(&r.data, size.bytes) ? 0 : fail(m, MXBPF_GPU_STEP_MEMORY, 0);
+		return cupti_ranges_fail(m, MXBPF_GPU_STEP_DATA, err);
+	return make_room(&r.data, size.bytes) ? 0 : cupti_ranges_fail(m, MXBPF_GPU_STEP_MEMORY, 0);
 }
 
 static int open_device(struct mxbpf_gpu_metrics *m, void *context, uint32_t device)
@@ -228,19 +228,19 @@ static int open_device(struct mxbpf_gpu_metrics *m, void *context, uint32_t devi
 	int err = f.init(&init);
 
 	if (err)
-		return fail(m, MXBPF_GPU_STEP_INIT, err);
+		return cupti_ranges_fail(m, MXBPF_GPU_STEP_INIT, err);
 	r.initialised = true;
 	if (check_device(m, device))
 		return -1;
 	err = f.chip(&chip);
 	if (err || !chip.name)
-		return fail(m, MXBPF_GPU_STEP_CHIP, err);
+		return cupti_ranges_fail(m, MXBPF_GPU_STEP_CHIP, err);
 	strncpy(m->chip, chip.name, sizeof(m->chip) - 1);
-	if (choose(m, chip.name))
+	if (cupti_ranges_choose(m, chip.name))
 		return -1;
 	err = f.enable(&enable);
 	if (err)
-		return fail(m, MXBPF_GPU_STEP_ENABLE, err);
+		return cupti_ranges_fail(m, MXBPF_GPU_STEP_ENABLE, err);
 	r.profiler = enable.profiler;
 	return prepare_data(m);
 }
@@ -292,13 +292,13 @@ int ranges_begin(struct mxbpf_gpu_metrics *m)
 	int err = f.data_init(&init);
 
 	if (err)
-		return fail(m, MXBPF_GPU_STEP_DATA, err);
+		return cupti_ranges_fail(m, MXBPF_GPU_STEP_DATA, err);
 	err = f.config(&c);
 	if (err)
-		return fail(m, MXBPF_GPU_STEP_CONFIG, err);
+		return cupti_ranges_fail(m, MXBPF_GPU_STEP_CONFIG, err);
 	err = f.start(&start);
 	if (err)
-		return fail(m, MXBPF_GPU_STEP_START, err);
+		return cupti_ranges_fail(m, MXBPF_GPU_STEP_START, err);
 	r.running = true;
 	return 0;
 }
@@ -317,7 +317,7 @@ static int evaluate(struct mxbpf_gpu_metrics *m, double values[MXBPF_GPU_METRICS
 	size_t i;
 
 	if (err)
-		return fail(m, MXBPF_GPU_STEP_VALUES, err);
+		return cupti_ranges_fail(m, MXBPF_GPU_STEP_VALUES, err);
 	for (i = 0; i < r.n; i++)
 		values[r.numbers[i]] = all[i];
 	return 0;
@@ -331,12 +331,12 @@ int ranges_end(struct mxbpf_gpu_metrics *m, double values[MXBPF_GPU_METRICS], si
 	int err = f.stop(&stop);
 
 	if (err)
-		return fail(m, MXBPF_GPU_STEP_STOP, err);
+		return cupti_ranges_fail(m, MXBPF_GPU_STEP_STOP, err);
 	r.running = false;
 	err = f.decode(&decode);
 	err = err ? err : f.data_info(&info);
 	if (err)
-		return fail(m, MXBPF_GPU_STEP_DECODE, err);
+		return cupti_ranges_fail(m, MXBPF_GPU_STEP_DECODE, err);
 	*ranges = info.ranges + decode.dropped;
 	return *ranges == 1 && info.ranges == 1 ? evaluate(m, values) : 0;
 }

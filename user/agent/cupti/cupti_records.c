@@ -50,7 +50,7 @@ static void *map(size_t bytes)
 	return at == MAP_FAILED ? NULL : at;
 }
 
-static bool take(uint32_t i)
+static bool cupti_records_take(uint32_t i)
 {
 	uint32_t no = 0;
 
@@ -63,7 +63,7 @@ static struct buffer *take_buffer(struct mxbpf_gpu_shared *g)
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		if (!take(i))
+		if (!cupti_records_take(i))
 			continue;
 		if (!pool[i]) {
 			pool[i] = map(sizeof(*pool[i]));
@@ -141,7 +141,7 @@ void cupti_trim(void)
 	uint32_t i;
 
 	for (i = 0; i < BUFFERS; i++)
-		if (pool[i] && take(i)) {
+		if (pool[i] && cupti_records_take(i)) {
 			madvise(pool[i], sizeof(*pool[i]), MADV_DONTNEED);
 			__atomic_store_n(&used[i], 0, __ATOMIC_RELEASE);
 		}

@@ -32,7 +32,7 @@ static void write_at_end(const void *data, size_t bytes)
 	end += bytes;
 }
 
-static void put(uint32_t type, const void *head, size_t head_bytes, const void *data, size_t bytes)
+static void cupti_tape_put(uint32_t type, const void *head, size_t head_bytes, const void *data, size_t bytes)
 {
 	const uint32_t chunk[2] = {type, (uint32_t)(head_bytes + bytes)};
 	const uint64_t zeros = 0;
@@ -43,7 +43,7 @@ static void put(uint32_t type, const void *head, size_t head_bytes, const void *
 	write_at_end(&zeros, -(head_bytes + bytes) & 7);
 }
 
-static void put_name(uint64_t address)
+static void cupti_tape_put_name(uint64_t address)
 {
 	char text[NAME_BYTES];
 	uint64_t hash = 0xcbf29ce484222325ull;
@@ -60,7 +60,7 @@ static void put_name(uint64_t address)
 		return;
 	names[i].address = address;
 	names[i].hash = hash;
-	put(TAPE_NAME, &address, sizeof(address), text, len + 1);
+	cupti_tape_put(TAPE_NAME, &address, sizeof(address), text, len + 1);
 }
 
 static void put_size(const uint8_t *r, size_t bytes)
@@ -71,12 +71,12 @@ static void put_size(const uint8_t *r, size_t bytes)
 	if (size[0] >= KINDS || sized[size[0]])
 		return;
 	sized[size[0]] = true;
-	put(TAPE_SIZE, NULL, 0, size, sizeof(size));
+	cupti_tape_put(TAPE_SIZE, NULL, 0, size, sizeof(size));
 }
 
 /* ---- from any thread */
 
-static bool begin(void)
+static bool cupti_cupti_tape_begin(void)
 {
 	const struct timespec nap = {.tv_nsec = 50000};
 
@@ -87,7 +87,7 @@ static bool begin(void)
 	return true;
 }
 
-static void finish(void)
+static void cupti_tape_finish(void)
 {
 	__atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
 }
@@ -101,21 +101,21 @@ void cupti_tape_begin(uint32_t version)
 {
 	const uint32_t head[2] = {version, (uint32_t)agent_call(SYS_getpid, 0, 0, 0, 0, 0, 0)};
 
-	if (!begin())
+	if (!cupti_cupti_tape_begin())
 		return;
 	write_at_end("mxbpftap", 8);
 	write_at_end(head, sizeof(head));
-	finish();
+	cupti_tape_finish();
 }
 
 void cupti_tape_clock(uint64_t before_ns, uint64_t cupti_ns, uint64_t after_ns)
 {
 	const uint64_t clock[3] = {before_ns, cupti_ns, after_ns};
 
-	if (!begin())
+	if (!cupti_cupti_tape_begin())
 		return;
-	put(TAPE_CLOCK, NULL, 0, clock, sizeof(clock));
-	finish();
+	cupti_tape_put(TAPE_CLOCK, NULL, 0, clock, sizeof(clock));
+	cupti_tape_finish();
 }
 
 void cupti_tape_buffer(uint8_t *records, size_t valid)
@@ -125,7 +125,7 @@ void cupti_tape_buffer(uint8_t *records, size_t valid)
 	uint32_t kind;
 	int err = CUPTI_MAX_LIMIT_REACHED;
 
-	if (!valid || !begin())
+	if (!valid || !cupti_cupti_tape_begin())
 		return;
 	while (end + valid < TAPE_BYTES_MAX && !(err = cupti.get_next_record(records, valid, &r))) {
 		if (last)
@@ -135,12 +135,13 @@ void cupti_tape_buffer(uint8_t *records, size_t valid)
 		if (kind != CUPTI_KIND_KERNEL)
 			continue;
 		memcpy(&address, r + CUPTI_KERNEL_NAME, sizeof(address));
-		put_name(address);
+		cupti_tape_put_name(address);
 	}
 	/* The tape ends before an incomplete record: the size of the one before it is not known from this buffer. */
 	if (last && err == CUPTI_MAX_LIMIT_REACHED)
 		put_size(last, (size_t)(records + valid - last));
 	if (last)
-		put(TAPE_BUFFER, NULL, 0, records, err == CUPTI_MAX_LIMIT_REACHED ? valid : (size_t)(last - records));
-	finish();
+		cupti_tape_put(TAPE_BUFFER, NULL, 0, records,
+			       err == CUPTI_MAX_LIMIT_REACHED ? valid : (size_t)(last - records));
+	cupti_tape_finish();
 }

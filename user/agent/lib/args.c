@@ -39,7 +39,7 @@ static void put_word(struct args *a, uint64_t word)
 	a->n++;
 }
 
-static void put(struct args *a, uint64_t word)
+static void args_put(struct args *a, uint64_t word)
 {
 	a->entries++;
 	put_word(a, word);
@@ -48,7 +48,7 @@ static void put(struct args *a, uint64_t word)
 static void put_unreadable(struct args *a)
 {
 	__atomic_store_n(&a->t->unreadable, a->t->unreadable + 1, __ATOMIC_RELAXED);
-	put(a, MXBPF_WORD_UNREADABLE);
+	args_put(a, MXBPF_WORD_UNREADABLE);
 }
 
 enum dims {
@@ -62,7 +62,7 @@ enum dims {
  * Tells strided tensors from others. Strides that were never set are zeros, except perhaps the first. A tensor without
  * storage can have strides too.
  */
-static enum dims check(const int64_t *sizes, const int64_t *strides, uint32_t ndim, uint64_t numel, bool stored)
+static enum dims args_check(const int64_t *sizes, const int64_t *strides, uint32_t ndim, uint64_t numel, bool stored)
 {
 	uint64_t product = 1, all_sizes = 0, all_strides = 0;
 	bool unset;
@@ -91,7 +91,7 @@ static void put_tensor(struct args *a, uint64_t impl)
 	enum dims dims;
 
 	if (!impl || impl == a->d->undefined) {
-		put(a, impl ? MXBPF_WORD_OTHER : MXBPF_WORD_UNREADABLE);
+		args_put(a, impl ? MXBPF_WORD_OTHER : MXBPF_WORD_UNREADABLE);
 		return;
 	}
 	ndim = keys[-BACK_NDIM];
@@ -102,17 +102,17 @@ static void put_tensor(struct args *a, uint64_t impl)
 	}
 	sizes = ndim <= INLINE ? (const int64_t *)&keys[-BACK_SIZES] : (const int64_t *)keys[-BACK_SIZES];
 	strides = ndim <= INLINE ? (const int64_t *)&keys[-BACK_STRIDES] : sizes + ndim;
-	dims = check(sizes, strides, (uint32_t)ndim, keys[-BACK_NUMEL],
-		     !a->d->storage_off || *(const uint64_t *)(impl + a->d->storage_off));
+	dims = args_check(sizes, strides, (uint32_t)ndim, keys[-BACK_NUMEL],
+			  !a->d->storage_off || *(const uint64_t *)(impl + a->d->storage_off));
 	if (dims == DIMS_WRONG) {
 		put_unreadable(a);
 		return;
 	}
 	if (dims == DIMS_NESTED) {
-		put(a, MXBPF_WORD_OTHER);
+		args_put(a, MXBPF_WORD_OTHER);
 		return;
 	}
-	put(a, MXBPF_AGENT_TENSOR_WORD(dtype, ndim, dims == DIMS_STRIDED));
+	args_put(a, MXBPF_AGENT_TENSOR_WORD(dtype, ndim, dims == DIMS_STRIDED));
 	for (i = 0; i < ndim; i++)
 		put_word(a, (uint64_t)sizes[i]);
 	for (i = 0; i < ndim && dims == DIMS_STRIDED; i++)
@@ -139,26 +139,26 @@ static void put_list(struct args *a, uint64_t list)
 	uint64_t i;
 
 	if (l->type->kind != a->d->list_kind) {
-		put(a, !n || is_scalar(a, v) ? MXBPF_WORD_SCALARS : MXBPF_WORD_OTHER);
+		args_put(a, !n || is_scalar(a, v) ? MXBPF_WORD_SCALARS : MXBPF_WORD_OTHER);
 		return;
 	}
 	if (n > MXBPF_ARG_LIST_MAX) {
-		put(a, MXBPF_WORD_LONG_LIST);
+		args_put(a, MXBPF_WORD_LONG_LIST);
 		return;
 	}
-	put(a, MXBPF_WORD_LIST + n);
+	args_put(a, MXBPF_WORD_LIST + n);
 	for (i = 0; i < n; i++)
 		put_tensor(a, v[i].word);
 }
 
-static void put_value(struct args *a, const struct value *v)
+static void args_put_value(struct args *a, const struct value *v)
 {
 	if (v->tag == TAG_TENSOR)
 		put_tensor(a, v->word);
 	else if (v->tag == a->d->list_tag && v->word)
 		put_list(a, v->word);
 	else
-		put(a, is_scalar(a, v) ? MXBPF_WORD_SCALAR : MXBPF_WORD_OTHER);
+		args_put(a, is_scalar(a, v) ? MXBPF_WORD_SCALAR : MXBPF_WORD_OTHER);
 }
 
 uint32_t agent_args(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t, const void *rf)
@@ -173,7 +173,7 @@ uint32_t agent_args(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t, co
 	if (!in->v || !in->n)
 		return 0;
 	for (i = 0; i < in->n && i < MXBPF_ARG_LIST_MAX; i++)
-		put_value(&a, &in->v[i]);
+		args_put_value(&a, &in->v[i]);
 	if (in->n <= MXBPF_ARG_LIST_MAX && a.n <= MXBPF_AGENT_LIST_WORDS && a.entries <= MXBPF_ARG_WORDS_MAX)
 		return agent_list(s, t, MXBPF_AGENT_LIST_ARGS, a.n);
 	__atomic_store_n(&t->truncated, t->truncated + 1, __ATOMIC_RELAXED);

@@ -59,7 +59,7 @@ static void read_dynamic(struct agent_dso *d, const Elf64_Dyn *dyn)
 	d->nplt = d->plt ? plt_bytes / sizeof(*d->plt) : 0;
 }
 
-static bool describe(const struct dl_phdr_info *info, struct agent_dso *d)
+static bool dso_describe(const struct dl_phdr_info *info, struct agent_dso *d)
 {
 	const Elf64_Dyn *dyn = NULL;
 	unsigned i;
@@ -103,7 +103,7 @@ static int on_object(struct dl_phdr_info *info, size_t bytes, void *ctx)
 	const struct search *s = ctx;
 
 	(void)bytes;
-	return !strncmp(agent_dso_base(info->dlpi_name), s->begin, strlen(s->begin)) && describe(info, s->out);
+	return !strncmp(agent_dso_base(info->dlpi_name), s->begin, strlen(s->begin)) && dso_describe(info, s->out);
 }
 
 bool agent_dso_find(const char *begin, struct agent_dso *out)
@@ -118,7 +118,7 @@ static int on_any(struct dl_phdr_info *info, size_t bytes, void *is)
 	struct agent_dso d;
 
 	(void)bytes;
-	return describe(info, &d) && (*(bool (**)(const struct agent_dso *))is)(&d);
+	return dso_describe(info, &d) && (*(bool (**)(const struct agent_dso *))is)(&d);
 }
 
 bool agent_dso_any(bool (*is)(const struct agent_dso *d))
@@ -190,7 +190,7 @@ static int on_exporter(struct dl_phdr_info *info, size_t bytes, void *ctx)
 	struct agent_dso d;
 
 	(void)bytes;
-	f->at = describe(info, &d) ? agent_dso_symbol(&d, f->name) : 0;
+	f->at = dso_describe(info, &d) ? agent_dso_symbol(&d, f->name) : 0;
 	return f->at != 0;
 }
 
@@ -374,7 +374,7 @@ static int on_importer(struct dl_phdr_info *info, size_t bytes, void *ctx)
 	size_t i;
 
 	(void)bytes;
-	if (!describe(info, &d) || d.from == h->of.from || !is_importer(h, &d))
+	if (!dso_describe(info, &d) || d.from == h->of.from || !is_importer(h, &d))
 		return 0;
 	for (i = d.nrelative; i < d.nrela; i++)
 		if (ELF64_R_TYPE(d.rela[i].r_info) == R_X86_64_GLOB_DAT)

@@ -82,7 +82,7 @@ static bool register_at_exit(void)
  * Tries to hold CUPTI. The first handler is for a process that never gets CUPTI: the agent must not call CUPTI while
  * such a process ends.
  */
-static void hold(struct mxbpf_gpu_shared *g)
+static void gpu_hold(struct mxbpf_gpu_shared *g)
 {
 	if (__atomic_load_n(&exits, __ATOMIC_ACQUIRE))
 		return;
@@ -99,7 +99,7 @@ static void hold(struct mxbpf_gpu_shared *g)
 void agent_gpu_hold(struct mxbpf_gpu_shared *g)
 {
 	cupti_forget();
-	hold(g);
+	gpu_hold(g);
 	if (__atomic_load_n(&g->state, __ATOMIC_ACQUIRE) == MXBPF_GPU_FAILED) /* as it may before CUDA is initialised */
 		__atomic_store_n(&g->state, MXBPF_GPU_OFF, __ATOMIC_RELEASE);
 }
@@ -119,7 +119,7 @@ static uint64_t try(struct mxbpf_gpu_shared *g)
 		__atomic_store_n(&g->state, MXBPF_GPU_NO_CUDA, __ATOMIC_RELEASE);
 		return agent_now();
 	}
-	hold(g);
+	gpu_hold(g);
 	return agent_now();
 }
 
@@ -169,7 +169,7 @@ static void work(struct mxbpf_gpu_shared *g, uint32_t want)
 		__atomic_store_n(&g->state, MXBPF_GPU_OFF, __ATOMIC_RELEASE);
 }
 
-static void *run(void *ctx)
+static void *lib_gpu_run(void *ctx)
 {
 	struct mxbpf_gpu_shared *g = ctx;
 	uint32_t want;
@@ -208,7 +208,7 @@ static int start(uint64_t wanted)
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	err = -pthread_create(&thread, &attr, run, &s->gpu);
+	err = -pthread_create(&thread, &attr, lib_gpu_run, &s->gpu);
 	agent_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof(before), 0, 0);
 	if (err) {
 		s->gpu.failed = MXBPF_GPU_AT_THREAD;

@@ -7,7 +7,7 @@
 #define TRIES_MAX                                                                                                      \
 	64 /* places that are looked at; with more lists than that at one place, the table is as good as full */
 
-static uint64_t fold(uint64_t h, uint64_t word)
+static uint64_t list_fold(uint64_t h, uint64_t word)
 {
 	h = (h ^ word) * 0x9e3779b97f4a7c15ull;
 	return h ^ h >> 29;
@@ -16,21 +16,21 @@ static uint64_t fold(uint64_t h, uint64_t word)
 /* Folds words in two lanes, which the CPU computes side by side. */
 static uint64_t hash(const __u64 *words, uint32_t n, uint64_t head)
 {
-	uint64_t a = fold(1, head), b = 2;
+	uint64_t a = list_fold(1, head), b = 2;
 	uint32_t i;
 
 	for (i = 0; i + 1 < n; i += 2) {
-		a = fold(a, words[i]);
-		b = fold(b, words[i + 1]);
+		a = list_fold(a, words[i]);
+		b = list_fold(b, words[i + 1]);
 	}
 	if (i < n)
-		a = fold(a, words[i]);
-	a = fold(a, b);
+		a = list_fold(a, words[i]);
+	a = list_fold(a, b);
 	return a ^ a >> 32;
 }
 
 /* Returns the place of a copy of the list, or 0 if there is no room. */
-static uint32_t add(struct mxbpf_agent_shared *s, uint64_t head, const __u64 *words, uint32_t n)
+static uint32_t list_add(struct mxbpf_agent_shared *s, uint64_t head, const __u64 *words, uint32_t n)
 {
 	uint64_t at = __atomic_load_n(&s->words_len, __ATOMIC_RELAXED);
 
@@ -55,7 +55,7 @@ uint32_t agent_list(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t, en
 
 		was = __atomic_load_n(place, __ATOMIC_ACQUIRE);
 		if (!was) {
-			at = at ? at : add(s, head, t->list, n);
+			at = at ? at : list_add(s, head, t->list, n);
 			if (!at)
 				break;
 			if (__atomic_compare_exchange_n(place, &was, at, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))

@@ -59,7 +59,7 @@ static uint64_t field(const void *rf, uint32_t off)
 	return value;
 }
 
-static bool begins(const char *text, const char *with)
+static bool torch_begins(const char *text, const char *with)
 {
 	while (*with && *text == *with)
 		text++, with++;
@@ -85,7 +85,7 @@ read_number(struct mxbpf_agent_shared *s, struct mxbpf_agent_open *o, const void
 
 	if (number == NO_NUMBER)
 		return;
-	evaluate = !node && name && begins(name, EVALUATE);
+	evaluate = !node && name && torch_begins(name, EVALUATE);
 	if (number != MXBPF_SEQ_NR(number) || (node ? !thread : thread) ||
 	    (!node && !evaluate && number != next_number())) {
 		__atomic_store_n(&s->numbers, MXBPF_AGENT_NUMBERS_WRONG, __ATOMIC_RELAXED);
@@ -155,8 +155,8 @@ static struct mxbpf_agent_open *pop(struct mxbpf_agent_slot *t)
 	return depth ? &t->open[depth - 1] : NULL;
 }
 
-static inline void fill(struct mxbpf_agent_call *c, const struct mxbpf_agent_open *o, uint32_t tid, uint32_t end_tid,
-			uint64_t now, unsigned flags)
+static inline void torch_fill(struct mxbpf_agent_call *c, const struct mxbpf_agent_open *o, uint32_t tid,
+			      uint32_t end_tid, uint64_t now, unsigned flags)
 {
 	uint64_t dur_ns = now > o->start_ns ? now - o->start_ns : 0; /* another thread's clock may be behind */
 
@@ -182,8 +182,8 @@ static void __attribute__((noinline)) record_twin(struct mxbpf_agent_slot *t, co
 }
 
 /* Records the innermost call of a thread, which ends, or keeps it as the twin of the enclosing call. */
-static void record(const struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t, struct mxbpf_agent_open *o,
-		   uint64_t now)
+static void torch_record(const struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t, struct mxbpf_agent_open *o,
+			 uint64_t now)
 {
 	struct mxbpf_agent_open *outer = pop(t);
 	struct mxbpf_agent_call *c;
@@ -200,7 +200,7 @@ static void record(const struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *
 			outer->inner = MXBPF_AGENT_INNER_MORE;
 	}
 	c = twin ? &outer->twin : agent_next(t);
-	fill(c, o, t->tid, t->tid, now, 0);
+	torch_fill(c, o, t->tid, t->tid, now, 0);
 	end_number(c, o);
 	if (twin)
 		__atomic_store_n(&outer->inner, MXBPF_AGENT_INNER_TWIN, __ATOMIC_RELEASE);
@@ -220,7 +220,7 @@ static void record_elsewhere(struct mxbpf_agent_shared *s, const struct mxbpf_ag
 	}
 	if (twin)
 		record_twin(to, o);
-	fill(agent_next(to), o, of->tid, to->tid, now, MXBPF_AGENT_CALL_ASYNC);
+	torch_fill(agent_next(to), o, of->tid, to->tid, now, MXBPF_AGENT_CALL_ASYNC);
 	agent_recorded(to);
 }
 
@@ -311,7 +311,7 @@ static void on_end(const void *rf, void *context)
 	}
 	__atomic_store_n(&top->call, 0, __ATOMIC_RELEASE);
 	if (is_wanted(s, top))
-		record(s, t, top, now);
+		torch_record(s, t, top, now);
 	else
 		pop(t);
 }
@@ -354,7 +354,7 @@ static void __attribute__((noinline, cold)) rest(struct mxbpf_agent_shared *s)
 
 static void __attribute__((noinline)) begin_beat(struct mxbpf_agent_shared *s, const char *name)
 {
-	struct mxbpf_agent_slot *t = name && begins(name, "Optimizer.step#") ? agent_my_slot(s) : NULL;
+	struct mxbpf_agent_slot *t = name && torch_begins(name, "Optimizer.step#") ? agent_my_slot(s) : NULL;
 
 	if (!t)
 		return;
@@ -400,7 +400,7 @@ static void __attribute__((noinline)) begin_range(struct mxbpf_agent_slot *t, co
 	agent_recorded(t);
 }
 
-static void begin(const void *rf, unsigned scope)
+static void torch_begin(const void *rf, unsigned scope)
 {
 	struct mxbpf_agent_shared *s = agent_shared();
 	struct mxbpf_agent_slot *t;
@@ -458,7 +458,7 @@ static void begin(const void *rf, unsigned scope)
 	static void *name(void **context, const void *rf)                                                              \
 	{                                                                                                              \
 		*context = NULL;                                                                                       \
-		begin(rf, scope);                                                                                      \
+		torch_begin(rf, scope);                                                                                \
 		return context;                                                                                        \
 	}
 START(on_function, MXBPF_AGENT_FUNCTION)

@@ -87,7 +87,7 @@ static unsigned print_ranks(const struct now_view *v,
 	return n;
 }
 
-static unsigned count(const struct now_view *v, bool (*is)(const struct now_view *v, const struct now_view *other))
+static unsigned job_count(const struct now_view *v, bool (*is)(const struct now_view *v, const struct now_view *other))
 {
 	unsigned n = 0;
 	size_t i;
@@ -117,7 +117,7 @@ static void print_wait(const struct now_view *v)
 		printf(" number %" PRIu64, v->in.number);
 	if (v->in.ranks && !of_all(v))
 		printf(" of a group of %" PRIu32 " ranks", v->in.ranks);
-	if (count(v, now_behind)) {
+	if (job_count(v, now_behind)) {
 		printf(" for ");
 		print_ranks(v, now_behind);
 	}

@@ -7,7 +7,7 @@
 #include "cmd/now/now.h"
 
 /* Writes no member for NULL and for "". */
-static void put_name(struct json *j, const char *key, const char *text)
+static void json_put_name(struct json *j, const char *key, const char *text)
 {
 	if (text && *text)
 		json_string(j, key, text);
@@ -20,7 +20,7 @@ static void put_call(struct json *j, const struct now_view *v, uint64_t name_id,
 	const char *name = mdl_name(ses_model(v->ses), name_id, &len);
 
 	json_text(j, "name", name, len);
-	put_name(j, "class", mdl_category(cls));
+	json_put_name(j, "class", mdl_category(cls));
 }
 
 static void put_opens(struct json *j, const struct now_view *v, const struct now_thread *t)
@@ -63,12 +63,12 @@ static void put_stack(struct json *j, const struct now_thread *t)
 		f = buf_at(&t->frames, struct now_frame, i);
 		json_line(j, 6);
 		json_object(j, NULL);
-		put_name(j, "function", f->name);
-		put_name(j, "library", f->lib ? f->lib->path : NULL);
+		json_put_name(j, "function", f->name);
+		json_put_name(j, "library", f->lib ? f->lib->path : NULL);
 		json_u64(j, "address", f->va);
 		if (f->call) {
-			put_name(j, "call", f->call);
-			put_name(j, "class", mdl_category(f->cls));
+			json_put_name(j, "call", f->call);
+			json_put_name(j, "class", mdl_category(f->cls));
 		}
 		json_end(j);
 	}
@@ -97,9 +97,9 @@ static void put_thread(struct json *j, const struct now_view *v, const struct no
 	json_object(j, NULL);
 	json_u64(j, "tid", (uint64_t)t->tid);
 	json_string(j, "name", t->comm);
-	put_name(j, "state", state);
-	put_name(j, "syscall", syscall_name(t->doing.syscall));
-	put_name(j, "wchan", t->doing.wchan);
+	json_put_name(j, "state", state);
+	json_put_name(j, "syscall", syscall_name(t->doing.syscall));
+	json_put_name(j, "wchan", t->doing.wchan);
 	if (t->holder)
 		json_u64(j, "lock_held_by", (uint64_t)t->holder);
 	json_bool(j, "still", t->still);
@@ -151,8 +151,8 @@ static void put_process(struct json *j, const struct now_view *v)
 		json_u64(j, "rank", v->rank);
 	json_string(j, "comm", tgt_comm(v->tgt));
 	json_string(j, "cmdline", tgt_cmdline(v->tgt));
-	put_name(j, "runtime", mdl_runtime_of(ses_about(v->ses), (uint32_t)tgt_pid(v->tgt)));
-	put_name(j, "python", now_python(v->now));
+	json_put_name(j, "runtime", mdl_runtime_of(ses_about(v->ses), (uint32_t)tgt_pid(v->tgt)));
+	json_put_name(j, "python", now_python(v->now));
 	line = now_line(v, &len);
 	if (len)
 		json_text(j, "line", line, len);

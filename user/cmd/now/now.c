@@ -14,7 +14,7 @@
 #define WINDOW_NS 1000000000ull
 #define TRIES	  5
 
-static int by_thread(const void *va, const void *vb)
+static int now_by_thread(const void *va, const void *vb)
 {
 	const struct mxbpf_open *a = va, *b = vb;
 
@@ -43,7 +43,7 @@ const struct mxbpf_span *now_last(const struct now_view *v, pid_t tid)
 }
 
 /* Takes the stacks. Tries once more for threads that ran meanwhile. */
-static int take(struct now_view *v)
+static int now_now_file_take(struct now_view *v)
 {
 	struct buf regs = {0};
 	int moved, tries = TRIES;
@@ -123,7 +123,7 @@ static void add_view(void *ctx, uint32_t tgid, const struct plan *plan)
 		close_view(j, &v);
 }
 
-static int by_number(const void *va, const void *vb)
+static int now_by_number(const void *va, const void *vb)
 {
 	const struct now_view *a = va, *b = vb;
 
@@ -133,7 +133,7 @@ static int by_number(const void *va, const void *vb)
 }
 
 /* Starts the look at each process, and leaves out those that have ended. Only if none is left, e is set. */
-static void begin(struct now_job *j, struct err *e)
+static void now_now_begin(struct now_job *j, struct err *e)
 {
 	struct now_view *v = (struct now_view *)j->views.data;
 	size_t i, kept = 0, n = buf_count(&j->views, struct now_view);
@@ -155,29 +155,29 @@ static void begin(struct now_job *j, struct err *e)
  * Everything is read between two looks at each thread. If a thread has not run in between, all that is shown of it
  * belongs to one moment.
  */
-static int look(struct now_job *j, struct err *e)
+static int now_look(struct now_job *j, struct err *e)
 {
 	size_t i;
 	int err = 0;
 
 	ses_each_process(j->ses, add_view, j);
 	if (j->views.len)
-		qsort(j->views.data, buf_count(&j->views, struct now_view), sizeof(struct now_view), by_number);
-	begin(j, e);
+		qsort(j->views.data, buf_count(&j->views, struct now_view), sizeof(struct now_view), now_by_number);
+	now_now_begin(j, e);
 	if (e->code)
 		return e->code;
 	j->at_ns = clock_ns(CLOCK_MONOTONIC);
 	ses_opens(j->ses, j->at_ns, &j->opens);
 	for (i = 0; now_view_at(j, i) && !err; i++)
-		err = take(now_view_at(j, i));
+		err = now_now_file_take(now_view_at(j, i));
 	drop_passed(j);
 	ses_learn(j->ses, j->opens.data, j->opens.len);
 	if (j->opens.len)
-		qsort(j->opens.data, buf_count(&j->opens, struct mxbpf_open), sizeof(struct mxbpf_open), by_thread);
+		qsort(j->opens.data, buf_count(&j->opens, struct mxbpf_open), sizeof(struct mxbpf_open), now_by_thread);
 	return err ? err_set(e, ERR_RUNTIME, err, "out of memory") : 0;
 }
 
-static int show(struct now_job *j, struct err *e)
+static int now_show(struct now_job *j, struct err *e)
 {
 	struct now_view *v;
 	struct err why;
@@ -202,7 +202,7 @@ static int show(struct now_job *j, struct err *e)
 }
 
 /* Chooses the ranks of a launcher, which does nothing but wait. Any other process is chosen itself. */
-static int choose(struct job_choice *c, pid_t pid, bool quiet, struct err *e)
+static int now_choose(struct job_choice *c, pid_t pid, bool quiet, struct err *e)
 {
 	struct buf pids = {0};
 	int err = job_ranks_of(pid, &pids);
@@ -229,7 +229,7 @@ static int choose_all(struct job_choice *c, const struct cmd_opts *o, struct err
 
 	c->npids = 0;
 	for (i = 0; i < o->ses.choice.npids && !e->code; i++)
-		choose(c, o->ses.choice.pids[i], o->quiet, e);
+		now_choose(c, o->ses.choice.pids[i], o->quiet, e);
 	return e->code;
 }
 
@@ -255,12 +255,12 @@ int cmd_now(const struct cmd_opts *o)
 	}
 	if (!err) {
 		run_wait(&r);
-		err = look(&j, &e);
+		err = now_look(&j, &e);
 		signals_results(&r, SIGNALS_STOPPING);
 		ses_stop(r.ses, err ? &ended : &e);
 	}
 	if (!err && !e.code)
-		show(&j, &e);
+		now_show(&j, &e);
 	for (i = 0; now_view_at(&j, i); i++)
 		close_view(&j, now_view_at(&j, i));
 	buf_fini(&j.views);

@@ -25,7 +25,7 @@ struct block {
 	bool told;	 /* printed with the block of another thread */
 };
 
-static void put(struct buf *b, const char *text, size_t len)
+static void text_put(struct buf *b, const char *text, size_t len)
 {
 	size_t n = fmt_safe(NULL, 0, text, len);
 	char *at = buf_add(b, n + 1);
@@ -36,9 +36,9 @@ static void put(struct buf *b, const char *text, size_t len)
 	b->len--;
 }
 
-static void put_name(struct buf *b, const char *text)
+static void text_put_name(struct buf *b, const char *text)
 {
-	put(b, text, strlen(text));
+	text_put(b, text, strlen(text));
 }
 
 static const char *state_word(char state)
@@ -69,13 +69,13 @@ static void put_doing(struct buf *b, const struct now_view *v, const struct now_
 		buf_printf(b, " in %s", call);
 	if (d->wchan[0]) {
 		buf_printf(b, call ? " (" : " in ");
-		put_name(b, d->wchan);
+		text_put_name(b, d->wchan);
 		buf_printf(b, call ? ")" : "");
 	}
 	if (t->holder) {
 		buf_printf(b, ", waiting for a lock that thread %d (", t->holder);
 		tgt_thread_comm(v->tgt, t->holder, comm);
-		put_name(b, comm);
+		text_put_name(b, comm);
 		buf_printf(b, ") holds");
 	}
 	buf_printf(b, "\n");
@@ -98,7 +98,7 @@ static void put_opens(struct buf *b, const struct now_view *v, const struct now_
 	for (i = 0; i < n; i++) {
 		put_head(b, "open", !i);
 		name = mdl_name(ses_model(v->ses), o[i].name_id, &len);
-		put(b, name, len);
+		text_put(b, name, len);
 		buf_printf(b, ", for %s%s\n", fmt_ns(o[i].open_ns, ns),
 			   o[i].flags & MXBPF_SPAN_ASYNC ? ", started here and continued on another thread" : "");
 	}
@@ -122,7 +122,7 @@ static void put_last(struct buf *b, const struct now_view *v, const struct now_t
 	}
 	name = mdl_name(ses_model(v->ses), s->name_id, &len);
 	end = s->h.ts_ns + s->dur_ns;
-	put(b, name, len);
+	text_put(b, name, len);
 	buf_printf(b, ", which ended %s %s\n",
 		   fmt_ns(end < v->job->at_ns ? v->job->at_ns - end : end - v->job->at_ns, ns),
 		   end < v->job->at_ns ? "before" : "later");
@@ -146,7 +146,7 @@ static void put_function(struct buf *b, const char *name)
 		if (*c == '<' && !angles++)
 			buf_printf(b, is_long ? "<...>" : "<");
 		else if (!angles || !is_long)
-			put(b, c, 1);
+			text_put(b, c, 1);
 		angles -= *c == '>' && angles;
 	}
 }
@@ -156,7 +156,7 @@ static void put_frame(struct buf *b, const struct now_view *v, const struct now_
 	const char *title = f->call ? ses_about(v->ses)->class_title[f->cls] : NULL;
 
 	if (f->named && f->call) {
-		put_name(b, f->call);
+		text_put_name(b, f->call);
 	} else if (f->name[0]) {
 		put_function(b, f->name);
 	} else {
@@ -164,11 +164,11 @@ static void put_frame(struct buf *b, const struct now_view *v, const struct now_
 	}
 	if (f->lib) {
 		buf_printf(b, "  ");
-		put_name(b, base_name(f->lib->path));
+		text_put_name(b, base_name(f->lib->path));
 	}
 	if (title) {
 		buf_printf(b, "  [");
-		put_name(b, title);
+		text_put_name(b, title);
 		buf_printf(b, "]");
 	}
 	buf_printf(b, "\n");
@@ -211,7 +211,7 @@ static void put_python(struct buf *b, const struct now_thread *t)
 	for (; *line; line = *end ? end + 1 : end, first = false) {
 		end = line + strcspn(line, "\n");
 		put_head(b, "python", first);
-		put(b, line, (size_t)(end - line));
+		text_put(b, line, (size_t)(end - line));
 		buf_printf(b, "\n");
 	}
 }
@@ -230,7 +230,7 @@ static enum rank rank_of(const struct now_view *v, const struct now_thread *t, u
 	return t->python ? IN_PYTHON : t->doing.state == 'R' ? RUNS : OTHER;
 }
 
-static int make(struct block *b, const struct now_view *v, const struct now_thread *t)
+static int text_make(struct block *b, const struct now_view *v, const struct now_thread *t)
 {
 	*b = (struct block){.t = t};
 	b->rank = rank_of(v, t, &b->open_ns);
@@ -311,7 +311,7 @@ int now_print_text(const struct now_view *v, struct err *e)
 
 	for (i = 0; !err && (t = now_thread_at(v->now, i)); i++) {
 		b = buf_add(&blocks, sizeof(*b));
-		err = b ? make(b, v, t) : -ENOMEM;
+		err = b ? text_make(b, v, t) : -ENOMEM;
 	}
 	b = (struct block *)blocks.data;
 	end = b + buf_count(&blocks, struct block);

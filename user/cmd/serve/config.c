@@ -15,7 +15,7 @@
 
 #define FILE_BYTES_MAX (64u << 10)
 
-static int read_all(const char *path, struct buf *text, struct err *e)
+static int config_read_all(const char *path, struct buf *text, struct err *e)
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat st;
@@ -54,7 +54,7 @@ static char *trim(char *text)
 }
 
 /* Appends --NAME or --NAME=VALUE, which the caller of config_fini() frees. */
-static int add(struct config *f, const char *name, const char *value)
+static int config_add(struct config *f, const char *name, const char *value)
 {
 	char *arg;
 
@@ -73,7 +73,7 @@ static int add_line(struct config *f, char *line)
 	if (value)
 		*value++ = '\0';
 	line = trim(line);
-	return *line && *line != '#' ? add(f, line, value ? trim(value) : NULL) : 0;
+	return *line && *line != '#' ? config_add(f, line, value ? trim(value) : NULL) : 0;
 }
 
 static int add_word(struct config *f, const char *word)
@@ -83,7 +83,7 @@ static int add_word(struct config *f, const char *word)
 	return copy && !buf_put(&f->argv, &copy, sizeof(copy)) ? 0 : (free(copy), -ENOMEM);
 }
 
-static int fill(struct config *f, const struct cmd_opts *given)
+static int config_fill(struct config *f, const struct cmd_opts *given)
 {
 	int err = add_word(f, "mxbpf") || add_word(f, "serve");
 	char *line = f->text.data, *end;
@@ -97,7 +97,7 @@ static int fill(struct config *f, const struct cmd_opts *given)
 	}
 	for (i = 0; i < given->ngiven && !err; i++)
 		if (strcmp(given->given[i].opt->name, "config"))
-			err = add(f, given->given[i].opt->name, given->given[i].value);
+			err = config_add(f, given->given[i].opt->name, given->given[i].value);
 	return err ? -ENOMEM : 0;
 }
 
@@ -109,9 +109,9 @@ int config_read(struct config *f, const struct cmd_opts *given, const char *path
 	size_t n;
 
 	*f = (struct config){0};
-	if (read_all(path, &f->text, e))
+	if (config_read_all(path, &f->text, e))
 		return e->code;
-	if (fill(f, given) || buf_put(&f->argv, &end, sizeof(end)))
+	if (config_fill(f, given) || buf_put(&f->argv, &end, sizeof(end)))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	n = buf_count(&f->argv, char *) - 1;
 	if (cmd_parse((int)n, (char **)(void *)f->argv.data, &c, o, &wrong))

@@ -134,7 +134,7 @@ static int by_age(const struct dirent **a, const struct dirent **b)
  * Deletes the oldest files while there are too many of them, or too many bytes. The one just written, whose name may be
  * "", stays.
  */
-static void forget(const struct cmd_opts *o, int folder, const char *written)
+static void files_forget(const struct cmd_opts *o, int folder, const char *written)
 {
 	struct dirent **all = NULL;
 	int n = scandirat(folder, ".", &all, is_own, by_age), i;
@@ -272,7 +272,7 @@ int serve_write(struct serve *s, int fd, const struct serve_dump *d)
 	else
 		cmd_say(CMD_INFO, "wrote %s: %s", path, d->why);
 	if (folder >= 0) {
-		forget(s->run.o, folder, e.code ? "" : strrchr(path, '/') + 1);
+		files_forget(s->run.o, folder, e.code ? "" : strrchr(path, '/') + 1);
 		close(folder);
 	}
 	return CMD_OK; /* the session goes on: the next time there may be room */

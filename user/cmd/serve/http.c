@@ -25,7 +25,7 @@ static const struct srv_route routes[] = {
 	[PAGE] = {"/", false},		 [TRACE] = {"/trace", true},	  {NULL, false},
 };
 
-static void refuse(struct srv_reply *a, unsigned status, const char *why)
+static void http_refuse(struct srv_reply *a, unsigned status, const char *why)
 {
 	a->status = status;
 	buf_printf(&a->body, "%s\n", why);
@@ -41,7 +41,7 @@ static void put_metrics(struct serve *s, const struct srv_request *q, struct srv
 	if (!s->nintervals) /* an empty answer could be of anything */
 		met_take_self(s->metrics, MXBPF_VERSION);
 	if (met_write(s->metrics, form, &a->body))
-		refuse(a, 503, "out of memory");
+		http_refuse(a, 503, "out of memory");
 }
 
 static void put_health(const struct serve *s, struct srv_reply *a)
@@ -56,8 +56,8 @@ static void put_tables(struct serve *s, enum cmd_format format, struct srv_reply
 	const int err = serve_tables(s, format, false, &a->body);
 
 	if (err)
-		refuse(a, err == -ENOMEM ? 503 : 500,
-		       err == -ENOMEM ? "out of memory" : "the tables could not be made");
+		http_refuse(a, err == -ENOMEM ? 503 : 500,
+			    err == -ENOMEM ? "out of memory" : "the tables could not be made");
 	a->type = format == CMD_JSON ? JSON : "text/html; charset=utf-8";
 	a->csp = format == CMD_HTML ? PAGE_CSP : NULL;
 }
@@ -67,7 +67,7 @@ static bool put_interval(struct serve *s, enum cmd_format format, struct srv_rep
 	if (s->model)
 		put_tables(s, format, a);
 	else if (!s->nintervals && !s->started)
-		refuse(a, 503, "no process is watched yet");
+		http_refuse(a, 503, "no process is watched yet");
 	else
 		return false;
 	return true;
@@ -94,11 +94,11 @@ static void begin_trace(struct serve *s, const struct srv_request *q, struct srv
 	uint64_t ns = TRACE_NS;
 
 	if (duration && (fmt_parse_duration(duration, &ns) || !ns || ns > TRACE_NS_MAX))
-		refuse(a, 400, "duration is a time of at most 50 s, such as 5s");
+		http_refuse(a, 400, "duration is a time of at most 50 s, such as 5s");
 	else if (!s->started)
-		refuse(a, 503, "no process is watched yet");
+		http_refuse(a, 503, "no process is watched yet");
 	else if (!s->run.o->flight_ns && !serve_record(s, &asked, ns))
-		refuse(a, 409, "a recording is being made; try again");
+		http_refuse(a, 409, "a recording is being made; try again");
 	if (a->status)
 		return;
 	s->asked = SERVE_RECORDING;
@@ -116,13 +116,13 @@ static bool put_trace(struct serve *s, const struct srv_request *q, struct srv_r
 	if (s->asked == SERVE_IDLE)
 		begin_trace(s, q, a);
 	else if (s->asked_for != q)
-		refuse(a, 409, "a recording is being made; try again");
+		http_refuse(a, 409, "a recording is being made; try again");
 	if (a->status || s->asked != SERVE_WRITTEN)
 		return a->status;
 	s->asked = SERVE_IDLE;
 	s->asked_for = NULL;
 	if (!*s->file) {
-		refuse(a, 500, "the recording could not be written; the log of mxbpf says why");
+		http_refuse(a, 500, "the recording could not be written; the log of mxbpf says why");
 		return true;
 	}
 	a->type = JSON;

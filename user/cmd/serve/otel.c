@@ -200,7 +200,7 @@ void otel_headers_free(char **headers)
 
 /* ---- attributes of the resource */
 
-static const char *find(const struct buf *resource, const char *name)
+static const char *otel_find(const struct buf *resource, const char *name)
 {
 	size_t i;
 
@@ -217,7 +217,7 @@ static int add_attribute(void *ctx, const char *name, const char *value)
 	char *safe;
 	size_t len;
 
-	if (find(ctx, name))
+	if (otel_find(ctx, name))
 		return 0;
 	len = fmt_exact(NULL, 0, value, strlen(value));
 	safe = malloc(len + 1);
@@ -245,7 +245,7 @@ int otel_resource(struct buf *out, struct err *e)
 	err = err ? err : add_attribute(out, "service.name", "mxbpf");
 	err = err ? err : add_attribute(out, "service.version", MXBPF_VERSION);
 	err = err ? err : add_attribute(out, "host.name", host);
-	err = err ? err : add_attribute(out, "service.instance.id", find(out, "host.name"));
+	err = err ? err : add_attribute(out, "service.instance.id", otel_find(out, "host.name"));
 	return err ? err_set(e, ERR_RUNTIME, err, "out of memory") : 0;
 }
 

@@ -14,7 +14,7 @@
 #define GRACE_NS 2000000000ull /* until the last interval is sent */
 
 /* In the thread of the sender, maybe after the session has ended. */
-static void tell(void *ctx, const char *text, bool well)
+static void push_tell(void *ctx, const char *text, bool well)
 {
 	cmd_say(well ? CMD_INFO : CMD_WARNING, "%s", text);
 }
@@ -60,7 +60,7 @@ static int replace(struct push **at, char **url, char *new_url, const struct pus
 
 static int open_otlp(struct serve *s, const struct cmd_opts *o, struct err *e)
 {
-	struct push_opts po = {.what = "metrics", .refused = refused, .tell = tell};
+	struct push_opts po = {.what = "metrics", .refused = refused, .tell = push_tell};
 	char *url = otel_url(o->otlp, e), **headers = NULL;
 
 	if (url && !e->code) {
@@ -82,7 +82,7 @@ static int open_otlp(struct serve *s, const struct cmd_opts *o, struct err *e)
 
 static int open_profiles(struct serve *s, const struct cmd_opts *o, struct err *e)
 {
-	struct push_opts po = {.what = "profiles", .url = o->push_profile, .tell = tell};
+	struct push_opts po = {.what = "profiles", .url = o->push_profile, .tell = push_tell};
 	char *url = o->push_profile ? strdup(o->push_profile) : NULL, **headers;
 
 	if (o->push_profile && !url)

@@ -142,7 +142,7 @@ static void take_slow(struct serve *s)
  * Conditions that become true together are written once, under the first of them. What becomes true when a session ends
  * could not be written any more; then conditions only take what the next session goes on with.
  */
-static void judge(struct serve *s, const struct mdl_interval *in)
+static void serve_judge(struct serve *s, const struct mdl_interval *in)
 {
 	struct serve_dump d = {.word = ""};
 	struct mdl_interval last = *in;
@@ -190,7 +190,7 @@ static int on_interval(void *ctx, const struct mdl_session *about, struct mdl *m
 	}
 	in.found = met_found(s->metrics, &in.nfound);
 	take_slow(s);
-	judge(s, &in);
+	serve_judge(s, &in);
 	if (s->run.o->textfile)
 		write_textfile(s);
 	serve_push(s, &in);
@@ -366,7 +366,7 @@ static int check_agent(const struct cmd_opts *o, struct err *e)
 }
 
 /* Reads the file of options. If it is wrong after SIGHUP, the options that were read before stay. */
-static int load(const struct cmd_opts *given, struct config *f, struct cmd_opts *o, bool again)
+static int serve_load(const struct cmd_opts *given, struct config *f, struct cmd_opts *o, bool again)
 {
 	struct config new = {.text = {0}};
 	struct cmd_opts read = *given;
@@ -391,7 +391,7 @@ static int load(const struct cmd_opts *given, struct config *f, struct cmd_opts 
 }
 
 /* Returns false if a thread stays that the driver of GPUs holds. */
-static bool fini(struct serve *s)
+static bool serve_fini(struct serve *s)
 {
 	const bool ended = nvml_close(s->nvml);
 	unsigned i;
@@ -429,7 +429,7 @@ int cmd_serve(const struct cmd_opts *given)
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	else
 		open_timer(&s, &e);
-	code = e.code ? cmd_fail(&e) : load(given, &f, &o, false);
+	code = e.code ? cmd_fail(&e) : serve_load(given, &f, &o, false);
 	while (!code) {
 		code = s.http || !serve_listen(&s, &o, &e) ? serve_once(&s, &o) : cmd_fail(&e);
 		if (code || s.ends || (!s.reload && !s.anew))
@@ -437,11 +437,11 @@ int cmd_serve(const struct cmd_opts *given)
 		if (!s.reload)
 			continue;
 		notify_send("RELOADING=1");
-		code = load(given, &f, &o, true);
+		code = serve_load(given, &f, &o, true);
 	}
 	notify_send("STOPPING=1");
 	config_fini(&f);
-	if (!fini(&s))
+	if (!serve_fini(&s))
 		_exit(code); /* all is written, and exit() may never return */
 	return code;
 }

@@ -168,7 +168,7 @@ static uint64_t lost_with(const struct stream *s, size_t lines)
 	return sum;
 }
 
-static void *run(void *ctx)
+static void *stream_run(void *ctx)
 {
 	struct stream *s = ctx;
 	uint64_t lost;
@@ -219,7 +219,7 @@ int stream_open(const char *path, struct stream **to, struct err *e)
 	s->path = strdup(strcmp(path, "-") ? path : "stdout");
 	s->fd = open_path(path, e);
 	if (s->fd >= 0)
-		err = s->path ? thread_start(&s->thread, run, s) : -ENOMEM;
+		err = s->path ? thread_start(&s->thread, stream_run, s) : -ENOMEM;
 	if (err)
 		err_set(e, ERR_RUNTIME, err, "cannot start a thread: %s", strerror(-err));
 	if (s->fd >= 0 && !err)

@@ -23,7 +23,7 @@ struct state {
 	struct streams streams;
 };
 
-static struct state *state_of(struct mdl *m)
+static struct state *activity_state_of(struct mdl *m)
 {
 	return mdl_state(m, &feature_activity);
 }
@@ -31,7 +31,7 @@ static struct state *state_of(struct mdl *m)
 /* ---- rows */
 
 /* Copies have rows by direction and memory kinds, sets by memory kind, waits by type. */
-static uint64_t key_of(const struct mxbpf_agg_activity *a)
+static uint64_t activity_fold_key_of(const struct mxbpf_agg_activity *a)
 {
 	const uint64_t kinds = (uint64_t)a->cls << 32 | (uint64_t)a->copy << 24 | (uint64_t)a->from << 16 |
 			       (uint64_t)a->to << 8 | a->sync_type;
@@ -71,9 +71,9 @@ static void shape_add(struct mxbpf_agg_activity *to, const struct mxbpf_agg_acti
 }
 
 /* Returns the row to which `from` was added, or NULL if out of memory. */
-static struct activity_row *add(struct mdl *m, const struct mxbpf_agg_activity *from)
+static struct activity_row *activity_add(struct mdl *m, const struct mxbpf_agg_activity *from)
 {
-	struct state *all = state_of(m);
+	struct state *all = activity_state_of(m);
 	const uint64_t process = (uint64_t)from->h.tgid << 32 | from->device;
 	struct activity_row *row;
 	bool added;
@@ -81,7 +81,7 @@ static struct activity_row *add(struct mdl *m, const struct mxbpf_agg_activity *
 	/* First the name: a row without one must not stay. */
 	if (!all || mdl_expect_name(m, from->name_id))
 		return NULL;
-	row = mdl_row_put(&all->index, &all->rows, key_of(from), process, sizeof(*row), &added);
+	row = mdl_row_put(&all->index, &all->rows, activity_fold_key_of(from), process, sizeof(*row), &added);
 	if (!row)
 		return NULL;
 	if (added) {
@@ -133,8 +133,8 @@ static int activity_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_activity a = kind_activity(rec);
 	const struct mxbpf_agg_activity one = row_of_one(&a);
-	struct activity_row *row = add(m, &one);
-	struct state *all = state_of(m);
+	struct activity_row *row = activity_add(m, &one);
+	struct state *all = activity_state_of(m);
 
 	if (!row)
 		return -ENOMEM;
@@ -149,7 +149,7 @@ static int activity_fold(struct mdl *m, const struct mxbpf_rec *rec)
 static int launch_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_launch l = kind_launch(rec);
-	struct state *all = state_of(m);
+	struct state *all = activity_state_of(m);
 
 	return all && !launched_put(&all->launched, &l) && !mdl_see_launch(m, &l) ? join_launch(m, &all->join, &l)
 										  : -ENOMEM;
@@ -157,7 +157,7 @@ static int launch_fold(struct mdl *m, const struct mxbpf_rec *rec)
 
 static int node_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct state *all = state_of(m);
+	struct state *all = activity_state_of(m);
 
 	return all ? join_node(m, &all->join, (const void *)rec) : -ENOMEM;
 }
@@ -209,7 +209,7 @@ static int add_waits(struct state *all, const struct mxbpf_agg_gpu_wait *from)
 static int fold_waits(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	struct mxbpf_agg_gpu_wait w = *(const struct mxbpf_agg_gpu_wait *)rec;
-	struct state *all = state_of(m);
+	struct state *all = activity_state_of(m);
 
 	w.h.size = sizeof(w); /* a newer version has a longer record */
 	return all && !mdl_expect_name(m, w.name_id) ? add_waits(all, &w) : -ENOMEM;
@@ -226,7 +226,7 @@ static int activity_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_
 
 	if (s->cls != MXBPF_CLASS_CUDA && !mdl_sees_devices(m))
 		return 0;
-	all = state_of(m);
+	all = activity_state_of(m);
 	if (!all)
 		return -ENOMEM;
 	if (s->cls != MXBPF_CLASS_CUDA)
@@ -239,7 +239,7 @@ static int activity_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_
 /* Iterations end before their activities come, so their launches add the activities to them later. */
 static int iteration(struct mdl *m, const struct mdl_ended *it)
 {
-	struct state *all = mdl_state_of(m, &feature_activity) ? state_of(m) : NULL;
+	struct state *all = mdl_state_of(m, &feature_activity) ? activity_state_of(m) : NULL;
 
 	return all ? buf_put(&all->ended, it, sizeof(*it)) : 0;
 }
@@ -268,7 +268,7 @@ bool activity_of_iteration(const struct mdl *m, uint32_t tgid, uint64_t start_ns
 
 static int activity_window(struct mdl *m)
 {
-	struct state *all = state_of(m);
+	struct state *all = activity_state_of(m);
 	int err = join_window(m, &all->join);
 
 	err = err ? err : take_iterations(all);
@@ -284,7 +284,7 @@ static int fold_row(struct mdl *m, const struct mxbpf_rec *rec)
 	a.h.size = sizeof(a);
 	if (!a.count)
 		return 0;
-	row = add(m, &a);
+	row = activity_add(m, &a);
 	if (!row)
 		return -ENOMEM;
 	if (rec->size > sizeof(a))
@@ -294,28 +294,28 @@ static int fold_row(struct mdl *m, const struct mxbpf_rec *rec)
 
 static int fold_work(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct state *all = state_of(m);
+	struct state *all = activity_state_of(m);
 
 	return all ? join_fold_work(m, &all->join, (const void *)rec) : -ENOMEM;
 }
 
 static int fold_graph(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct state *all = state_of(m);
+	struct state *all = activity_state_of(m);
 
 	return all ? graphs_fold(m, &all->join.graphs, (const void *)rec) : -ENOMEM;
 }
 
 static int fold_stream(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct state *all = state_of(m);
+	struct state *all = activity_state_of(m);
 
 	return all ? streams_fold(&all->streams, (const void *)rec) : -ENOMEM;
 }
 
 static int fold_join(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct state *all = state_of(m);
+	struct state *all = activity_state_of(m);
 
 	return all ? join_fold_counts(&all->join, (const void *)rec) : -ENOMEM;
 }
@@ -325,7 +325,7 @@ static int fold_join(struct mdl *m, const struct mxbpf_rec *rec)
 static int fold_device(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	struct mxbpf_gpu_device d = {.device = 0}, *to;
-	struct state *all = state_of(m);
+	struct state *all = activity_state_of(m);
 	bool added;
 
 	memcpy(&d, rec, rec->size < sizeof(d) ? rec->size : sizeof(d));
@@ -345,7 +345,7 @@ static int fold_device(struct mdl *m, const struct mxbpf_rec *rec)
 /* An account has sums since the session's start. */
 static int fold_account(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct state *all = state_of(m);
+	struct state *all = activity_state_of(m);
 	const struct mxbpf_gpu_account none = {.records = 0};
 	struct mxbpf_gpu_account sums = none, *a; /* a shorter record lacks members */
 	const __u64 *was, *now = (const void *)(&sums.h + 1);
@@ -547,7 +547,7 @@ static int copy_devices(struct state *to, const struct state *from)
 static int activity_copy(struct mdl *to, const struct mdl *from)
 {
 	const struct state *f = mdl_state_of(from, &feature_activity);
-	struct state *t = state_of(to);
+	struct state *t = activity_state_of(to);
 	int err = t ? mdl_rows_copy(&t->index, &t->rows, &f->index, &f->rows, sizeof(struct activity_row)) : -ENOMEM;
 
 	err = err ? err : copy_devices(t, f);
@@ -561,7 +561,7 @@ static int activity_copy(struct mdl *to, const struct mdl *from)
 
 static int activity_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 {
-	struct state *t = state_of(to), *f = state_of(from);
+	struct state *t = activity_state_of(to), *f = activity_state_of(from);
 	int err = t ? move_accounts(t, f) : -ENOMEM;
 
 	err = err ? err : copy_devices(t, f);
@@ -572,7 +572,7 @@ static int activity_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 
 static void activity_fini(struct mdl *m)
 {
-	struct state *all = state_of(m);
+	struct state *all = activity_state_of(m);
 
 	mdl_rows_fini(&all->index, &all->rows);
 	mdl_items_fini(&all->device_index, &all->devices);

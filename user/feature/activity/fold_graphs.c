@@ -77,7 +77,8 @@ int join_node(struct mdl *m, struct join *j, const struct mxbpf_graph_node *from
 
 /* ---- rows */
 
-static struct mxbpf_agg_gpu_graph *row_of(struct mdl *m, struct graphs *g, const struct mxbpf_agg_gpu_graph *like)
+static struct mxbpf_agg_gpu_graph *activity_fold_graphs_row_of(struct mdl *m, struct graphs *g,
+							       const struct mxbpf_agg_gpu_graph *like)
 {
 	const uint64_t what = (uint64_t)like->captured << 16 | (uint64_t)like->cls << 8 | like->user;
 	const uint64_t a = like->name_id ^ what * 0x9e3779b97f4a7c15ull, b = (uint64_t)like->h.tgid << 32 | like->graph;
@@ -102,7 +103,7 @@ static struct mxbpf_agg_gpu_graph *row_of(struct mdl *m, struct graphs *g, const
 /* Work for which there is no row is in the table of operators alone. */
 int graphs_fold(struct mdl *m, struct graphs *g, const struct mxbpf_agg_gpu_graph *from)
 {
-	struct mxbpf_agg_gpu_graph *r = row_of(m, g, from);
+	struct mxbpf_agg_gpu_graph *r = activity_fold_graphs_row_of(m, g, from);
 
 	if (r)
 		work_add(&r->sum, &from->sum);
@@ -126,7 +127,7 @@ static int settle_node(struct mdl *m, struct join *j, struct node *n)
 		return 0;
 	if (n->row)
 		work_sub(&buf_at(&j->graphs.rows, struct mxbpf_agg_gpu_graph, n->row - 1)->sum, &n->put);
-	r = row_of(m, &j->graphs, &like);
+	r = activity_fold_graphs_row_of(m, &j->graphs, &like);
 	if (!r && buf_count(&j->graphs.rows, *r) < ROWS_MAX)
 		return -ENOMEM;
 	n->row = r ? (uint32_t)(r - buf_at(&j->graphs.rows, struct mxbpf_agg_gpu_graph, 0)) + 1 : 0;

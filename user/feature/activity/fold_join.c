@@ -345,7 +345,7 @@ void join_take_self(struct join *j, struct launch *l, const struct mxbpf_gpu_wor
 }
 
 /* Gives an activity to its launch. */
-static int attach(struct mdl *m, struct join *j, struct launch *l, const struct work *w)
+static int activity_attach(struct mdl *m, struct join *j, struct launch *l, const struct work *w)
 {
 	const uint64_t latency_ns = work_less(w->start_ns, l->ts_ns);
 	struct activity_work *r = l->own ? work_row_at(j, l->own) : NULL;
@@ -444,7 +444,7 @@ static int take_waiters(struct mdl *m, struct join *j, struct launch *l)
 		w->row->a.unlaunched = work_less(w->row->a.unlaunched, 1);
 		if (unknown && !w->work.placed)
 			work_sub(&work_row_at(j, unknown)->a.self, &w->work.sum);
-		err = attach(m, j, l, &w->work);
+		err = activity_attach(m, j, l, &w->work);
 		w->next = j->free_waiter;
 		j->free_waiter = (uint32_t)place;
 	}
@@ -480,7 +480,7 @@ int join_launch(struct mdl *m, struct join *j, const struct mxbpf_launch *from)
 	return j->waiting.len ? take_waiters(m, j, l) : 0;
 }
 
-static int by_time(const void *va, const void *vb)
+static int activity_by_time(const void *va, const void *vb)
 {
 	const struct moment *a = va, *b = vb;
 
@@ -511,7 +511,7 @@ static int merge_fresh(struct thread *t)
 }
 
 /* Joins the fresh launches of a thread with the spans that came before them. */
-static int settle(struct mdl *m, struct join *j, struct thread *t)
+static int activity_settle(struct mdl *m, struct join *j, struct thread *t)
 {
 	const size_t n = buf_count(&t->fresh, struct moment);
 	struct span *s;
@@ -521,7 +521,7 @@ static int settle(struct mdl *m, struct join *j, struct thread *t)
 
 	if (!n)
 		return 0;
-	qsort(t->fresh.data, n, sizeof(struct moment), by_time);
+	qsort(t->fresh.data, n, sizeof(struct moment), activity_by_time);
 	first_ns = buf_at(&t->fresh, struct moment, 0)->ns;
 	last_ns = buf_at(&t->fresh, struct moment, n - 1)->ns;
 	for (i = buf_count(&t->spans, struct span); !err && i; i--) {
@@ -543,7 +543,7 @@ int join_window(struct mdl *m, struct join *j)
 	int err = 0;
 
 	for (i = 0; !err && i < buf_count(&j->fresh, uint32_t); i++)
-		err = settle(m, j, thread_at(j, *buf_at(&j->fresh, uint32_t, i)));
+		err = activity_settle(m, j, thread_at(j, *buf_at(&j->fresh, uint32_t, i)));
 	j->fresh.len = 0;
 	return err ? err : graphs_settle(m, j);
 }
@@ -602,7 +602,7 @@ int join_work(struct mdl *m, struct join *j, const struct graph_work *w)
 	uint32_t place;
 
 	if (l)
-		return attach(m, j, l, &w->work);
+		return activity_attach(m, j, l, &w->work);
 	if (work_row_of_kind(m, j, w->tgid, MXBPF_WORK_OF_UNKNOWN, 0, &place))
 		return -ENOMEM;
 	if (place && !w->work.placed)

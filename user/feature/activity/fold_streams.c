@@ -23,7 +23,8 @@ struct stream {
 	uint64_t busy_until_ns, compute_until_ns, copy_until_ns;
 };
 
-static int row_of(struct streams *s, uint32_t tgid, const struct mxbpf_track *track, bool whole, uint32_t *place)
+static int activity_fold_streams_row_of(struct streams *s, uint32_t tgid, const struct mxbpf_track *track, bool whole,
+					uint32_t *place)
 {
 	const uint64_t in = whole ? 0 : win_stream(track);
 	struct stream *r;
@@ -69,7 +70,7 @@ static void sweep_row(struct stream *r, const struct interval *i, bool late)
 }
 
 /* Sweeps the intervals that start before until_ns. */
-static void sweep(struct buf *rows, struct win_queue *pending, uint64_t until_ns)
+static void activity_sweep(struct buf *rows, struct win_queue *pending, uint64_t until_ns)
 {
 	const size_t n = win_ready(pending, sizeof(struct interval), win_by_times, until_ns);
 	const struct interval *p;
@@ -90,7 +91,8 @@ int streams_activity(struct streams *s, const struct mxbpf_activity *a)
 	struct interval i = {
 		.start_ns = a->h.ts_ns, .end_ns = a->h.ts_ns + a->dur_ns, .copy = a->cls == MXBPF_ACTIVITY_COPY};
 
-	if (row_of(s, a->h.tgid, &a->track, false, &i.stream) || row_of(s, a->h.tgid, &a->track, true, &i.device))
+	if (activity_fold_streams_row_of(s, a->h.tgid, &a->track, false, &i.stream) ||
+	    activity_fold_streams_row_of(s, a->h.tgid, &a->track, true, &i.device))
 		return -ENOMEM;
 	return win_put(&s->pending, &i, sizeof(i));
 }
@@ -99,7 +101,7 @@ int streams_window(struct streams *s)
 {
 	if (!win_is_due(buf_count(&s->pending.all, struct interval), s->pending.kept, PENDING_MIN, PENDING_MAX))
 		return 0;
-	sweep(&s->rows, &s->pending, win_until(&s->pending, sizeof(struct interval), PENDING_MAX));
+	activity_sweep(&s->rows, &s->pending, win_until(&s->pending, sizeof(struct interval), PENDING_MAX));
 	s->pending.kept = buf_count(&s->pending.all, struct interval);
 	return 0;
 }
@@ -111,7 +113,7 @@ int streams_fold(struct streams *s, const struct mxbpf_agg_gpu_stream *a)
 
 	if (!a->count)
 		return 0;
-	if (row_of(s, a->h.tgid, &a->track, a->whole, &place))
+	if (activity_fold_streams_row_of(s, a->h.tgid, &a->track, a->whole, &place))
 		return -ENOMEM;
 	r = buf_at(&s->rows, struct stream, place - 1);
 	if (!r->a.count || a->first_ns < r->a.first_ns)
@@ -132,7 +134,7 @@ static int sweep_all(const struct streams *s, struct buf *rows)
 	const int err = buf_put(rows, s->rows.data, s->rows.len) || win_copy(&pending, &s->pending);
 
 	if (!err)
-		sweep(rows, &pending, UINT64_MAX);
+		activity_sweep(rows, &pending, UINT64_MAX);
 	buf_fini(&pending.all);
 	return err ? -ENOMEM : 0;
 }

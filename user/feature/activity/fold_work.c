@@ -26,7 +26,7 @@ struct activity_work *work_row_at(const struct join *j, uint32_t place)
 }
 
 /* A stack has a row for each name of its owners. */
-static uint64_t key_of(const struct mxbpf_agg_gpu_work *a)
+static uint64_t activity_fold_work_key_of(const struct mxbpf_agg_gpu_work *a)
 {
 	return a->of == MXBPF_WORK_OF_LAYER   ? a->layer_id
 	       : a->of == MXBPF_WORK_OF_STACK ? a->stack_id ^ a->name_id * 0x9e3779b97f4a7c15ull
@@ -65,13 +65,13 @@ static int row_add(struct mdl *m, struct join *j, const struct mxbpf_agg_gpu_wor
 int work_row(struct mdl *m, struct join *j, const struct mxbpf_agg_gpu_work *like, uint32_t *place)
 {
 	const size_t n = buf_count(&j->rows, void *);
-	const uint64_t *known = hash_get(&j->row_index, key_of(like), kind_of_row(like));
+	const uint64_t *known = hash_get(&j->row_index, activity_fold_work_key_of(like), kind_of_row(like));
 	uint64_t *at;
 
 	*place = known ? (uint32_t)*known : 0;
 	if (*place || n >= ROWS_MAX)
 		return 0;
-	at = hash_put(&j->row_index, key_of(like), kind_of_row(like));
+	at = hash_put(&j->row_index, activity_fold_work_key_of(like), kind_of_row(like));
 	if (!at || row_add(m, j, like))
 		return -ENOMEM;
 	*at = *place = (uint32_t)n + 1;

@@ -17,7 +17,7 @@ static struct activity_call *at(const struct launched *s, size_t i)
 	return buf_at(&s->all, struct activity_call, i);
 }
 
-static bool is_same(const struct activity_call *a, const struct activity_call *b)
+static bool activity_is_same(const struct activity_call *a, const struct activity_call *b)
 {
 	return a->edge_id == b->edge_id && a->tgid == b->tgid && a->domain == b->domain;
 }
@@ -26,21 +26,21 @@ static bool is_same(const struct activity_call *a, const struct activity_call *b
  * Returns the slot of the launches with an id. There is a free one. Ids count up, so 16 of them have neighbouring
  * slots: with slots far apart a launch took 15 % longer, because each was a cache miss.
  */
-static uint32_t *slot_of(const struct launched *s, const struct activity_call *like)
+static uint32_t *activity_slot_of(const struct launched *s, const struct activity_call *like)
 {
 	const uint64_t of = (uint64_t)like->tgid << 16 | like->domain, mask = buf_count(&s->slots, uint32_t) - 1;
 	const uint64_t block = (like->edge_id / NEAR ^ of * 0x9e3779b97f4a7c15ull) * 0x9e3779b97f4a7c15ull >> 32;
 	uint64_t i = block * NEAR + like->edge_id % NEAR;
 	uint32_t *slot = buf_at(&s->slots, uint32_t, i & mask);
 
-	while (*slot && !is_same(at(s, *slot - 1), like))
+	while (*slot && !activity_is_same(at(s, *slot - 1), like))
 		slot = buf_at(&s->slots, uint32_t, ++i & mask);
 	return slot;
 }
 
-static void enter(struct launched *s, size_t i)
+static void activity_enter(struct launched *s, size_t i)
 {
-	uint32_t *slot = slot_of(s, at(s, i));
+	uint32_t *slot = activity_slot_of(s, at(s, i));
 
 	at(s, i)->previous = *slot;
 	*slot = (uint32_t)i + 1;
@@ -56,12 +56,12 @@ static int make_slots(struct launched *s, size_t n)
 		return -ENOMEM;
 	memset(s->slots.data, 0, s->slots.len);
 	for (i = 0; i < buf_count(&s->all, struct activity_call); i++)
-		enter(s, i);
+		activity_enter(s, i);
 	return 0;
 }
 
 /* Forgets launches that are old, and the older half if there are too many. Returns 0 or -ENOMEM. */
-static int forget(struct launched *s)
+static int activity_forget(struct launched *s)
 {
 	const size_t n = buf_count(&s->all, struct activity_call);
 	const uint64_t since_ns = s->newest_ns > KEEP_NS ? s->newest_ns - KEEP_NS : 0;
@@ -97,13 +97,13 @@ int launched_put(struct launched *s, const struct mxbpf_launch *l)
 	add_sat(&one.end_ns, l->dur_ns);
 	s->newest_ns = one.start_ns > s->newest_ns ? one.start_ns : s->newest_ns;
 	if (n >= LATEST_MAX || (n >= 2 * LATEST_MIN && n >= 2 * s->kept))
-		err = forget(s);
+		err = activity_forget(s);
 	n = buf_count(&s->slots, uint32_t);
 	if (!err && 2 * (buf_count(&s->all, one) + 1) > n)
 		err = make_slots(s, n ? 2 * n : SLOTS_MIN);
 	if (err || buf_put(&s->all, &one, sizeof(one)))
 		return -ENOMEM;
-	enter(s, buf_count(&s->all, one) - 1);
+	activity_enter(s, buf_count(&s->all, one) - 1);
 	return 0;
 }
 
@@ -127,7 +127,7 @@ void launched_fini(struct launched *s)
 const struct activity_call *launched_find(const struct launched *s, const struct activity_call *like)
 {
 	const struct activity_call *l, *last = NULL, *earliest = NULL;
-	uint32_t next = s->slots.len && like->domain != MXBPF_DOMAIN_NONE ? *slot_of(s, like) : 0;
+	uint32_t next = s->slots.len && like->domain != MXBPF_DOMAIN_NONE ? *activity_slot_of(s, like) : 0;
 	unsigned i;
 
 	for (i = 0; next && i < REUSES_MAX; i++, next = l->previous) {

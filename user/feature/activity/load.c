@@ -53,7 +53,7 @@ const char *ses_gpu_result(uint32_t result)
 	return "a result that mxbpf does not know; try a libcupti of the driver's version with --cupti PATH";
 }
 
-static const char *place(uint32_t failed)
+static const char *activity_load_place(uint32_t failed)
 {
 	static const char *const places[] = {[MXBPF_GPU_AT_VERSION] = "its version cannot be used",
 					     [MXBPF_GPU_AT_SUBSCRIBE] = "CUPTI accepts no client",
@@ -105,7 +105,7 @@ static const char *failed_text(const struct mxbpf_gpu_shared *g, char buf[512])
 		snprintf(buf, 512, "no record of the GPU: the agent could not start its thread: %s",
 			 strerror((int)result));
 	else
-		snprintf(buf, 512, "no record of the GPU: %s (error %u): %s%s", place(failed), result,
+		snprintf(buf, 512, "no record of the GPU: %s (error %u): %s%s", activity_load_place(failed), result,
 			 ses_gpu_result(result),
 			 is_divided(g) ? "; the process uses an instance of a GPU that MIG divides" : "");
 	return buf;

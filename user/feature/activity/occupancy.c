@@ -57,7 +57,7 @@ static uint64_t threads_of(const struct mxbpf_agg_activity *a)
 	return (uint64_t)a->block[0] * a->block[1] * a->block[2];
 }
 
-static bool is_known(const struct mxbpf_gpu_device *d, const struct mxbpf_agg_activity *a)
+static bool activity_is_known(const struct mxbpf_gpu_device *d, const struct mxbpf_agg_activity *a)
 {
 	return a->shape_ns && threads_of(a) && a->registers && d->warp && d->threads_per_mp && d->blocks_per_mp &&
 	       d->registers_per_mp && d->shared_per_mp;
@@ -86,7 +86,7 @@ struct occupancy activity_occupancy(const struct mxbpf_gpu_device *d, const stru
 	uint64_t warps, warps_max, blocks = UINT64_MAX, per_warp, shared, most[4];
 	unsigned i;
 
-	if (!by || !is_known(d, a))
+	if (!by || !activity_is_known(d, a))
 		return o;
 	warps = up(threads_of(a), d->warp) / d->warp;
 	warps_max = d->threads_per_mp / d->warp;

@@ -43,7 +43,7 @@ struct activities {
 
 /* ---- rows */
 
-static int by_opts(const void *va, const void *vb, void *vopts)
+static int activity_sheet_by_opts(const void *va, const void *vb, void *vopts)
 {
 	const struct activity *a = va, *b = vb;
 	const struct gpu_keys ka = {a->a.total_ns, a->a.total_ns, a->a.count, a->avg_ns,
@@ -92,7 +92,7 @@ static void fill_shape(const struct view *s, struct activity *r, bool people)
 	r->block = put_shape(r->block_text, sizeof(r->block_text), block, people, r->a.varies & MXBPF_SHAPE_BLOCK);
 }
 
-static void fill(const struct view *s, struct activity *r, const struct activity_row *of, bool people)
+static void activity_sheet_fill(const struct view *s, struct activity *r, const struct activity_row *of, bool people)
 {
 	const struct mdl_extent extent = {of->a.count, of->a.min_ns, of->a.max_ns};
 
@@ -105,7 +105,7 @@ static void fill(const struct view *s, struct activity *r, const struct activity
 	fill_shape(s, r, people);
 }
 
-static void add_up(struct activities *t, const struct activity *r, const struct activity *first)
+static void activity_add_up(struct activities *t, const struct activity *r, const struct activity *first)
 {
 	add_sat(&t->count, r->a.count);
 	add_sat(&t->total_ns, r->a.total_ns);
@@ -134,14 +134,14 @@ static int make_class(const struct view *s, struct activities *t, unsigned cls)
 	for (i = 0; i < n; i++) {
 		if (all[i]->a.cls != cls || !all[i]->a.count)
 			continue;
-		fill(s, last, all[i], t->list.people);
-		add_up(t, last, r);
+		activity_sheet_fill(s, last, all[i], t->list.people);
+		activity_add_up(t, last, r);
 		last++;
 	}
 	t->list.all = (size_t)(last - r);
 	for (i = 0; i < t->list.all; i++)
 		r[i].share = t->total_ns ? (double)r[i].a.total_ns / (double)t->total_ns : 0;
-	qsort_r(r, t->list.all, sizeof(*r), by_opts, (void *)s->opts);
+	qsort_r(r, t->list.all, sizeof(*r), activity_sheet_by_opts, (void *)s->opts);
 	for (i = 0; cls == MXBPF_ACTIVITY_KERNEL && t->list.people && i < t->list.all; i++)
 		r[i].name = gpu_short_kernel(r[i].name, r[i].short_name, sizeof(r[i].short_name));
 	/* Sorting has moved the texts. */
@@ -155,7 +155,7 @@ static int make_class(const struct view *s, struct activities *t, unsigned cls)
 	return 0;
 }
 
-static void above(struct view *s, const void *table, const char *prefix, const char *what)
+static void activity_sheet_above(struct view *s, const void *table, const char *prefix, const char *what)
 {
 	const struct activities *t = table;
 	char n[32], ns[24], bytes[24] = "", text[128];
@@ -167,7 +167,7 @@ static void above(struct view *s, const void *table, const char *prefix, const c
 	gpu_put_title(s, &t->list, prefix, text);
 }
 
-static void below(struct view *s, const void *table, const char *prefix)
+static void activity_sheet_below(struct view *s, const void *table, const char *prefix)
 {
 	const struct activities *t = table;
 	char n[32];
@@ -188,7 +188,7 @@ static int make_kernels(const struct view *s, void *table)
 
 static void above_kernels(struct view *s, const void *table, const char *prefix)
 {
-	above(s, table, prefix, "GPU kernels");
+	activity_sheet_above(s, table, prefix, "GPU kernels");
 }
 
 #define ROW	     struct activity
@@ -276,7 +276,7 @@ const struct view_sheet sheet_gpu_kernels = {
 	.when = gpu_when,
 	.make = make_kernels,
 	.above = above_kernels,
-	.below = below,
+	.below = activity_sheet_below,
 };
 
 /* ---- copies and sets */
@@ -288,7 +288,7 @@ static int make_copies(const struct view *s, void *table)
 
 static void above_copies(struct view *s, const void *table, const char *prefix)
 {
-	above(s, table, prefix, "GPU copies");
+	activity_sheet_above(s, table, prefix, "GPU copies");
 }
 
 static const char *const directions[] = {
@@ -338,7 +338,7 @@ const struct view_sheet sheet_gpu_copies = {
 	.when = gpu_when,
 	.make = make_copies,
 	.above = above_copies,
-	.below = below,
+	.below = activity_sheet_below,
 };
 
 static int make_sets(const struct view *s, void *table)
@@ -348,7 +348,7 @@ static int make_sets(const struct view *s, void *table)
 
 static void above_sets(struct view *s, const void *table, const char *prefix)
 {
-	above(s, table, prefix, "GPU memsets");
+	activity_sheet_above(s, table, prefix, "GPU memsets");
 }
 
 static const struct tbl_column set_columns[] = {
@@ -382,7 +382,7 @@ const struct view_sheet sheet_gpu_sets = {
 	.make = make_sets,
 	.left_out = "GPU memsets",
 	.above = above_sets,
-	.below = below,
+	.below = activity_sheet_below,
 };
 
 /* ---- waits */
@@ -394,7 +394,7 @@ static int make_waits(const struct view *s, void *table)
 
 static void above_waits(struct view *s, const void *table, const char *prefix)
 {
-	above(s, table, prefix, "Waits for GPUs");
+	activity_sheet_above(s, table, prefix, "Waits for GPUs");
 }
 
 static const char *const sync_types[] = {

@@ -76,7 +76,7 @@ uint64_t gpu_graph_sum(const struct hash *sums, const struct mxbpf_agg_gpu_work 
 
 /* ---- rows */
 
-static int by_opts(const void *va, const void *vb, void *vopts)
+static int activity_sheet_graphs_by_opts(const void *va, const void *vb, void *vopts)
 {
 	const struct row *a = va, *b = vb;
 	const struct gpu_keys ka = {.total_ns = a->a.total.gpu_ns, .count = a->a.total.kernels};
@@ -121,7 +121,7 @@ static void fill_parts(const struct view *s, struct table *t, struct row *r)
 }
 
 /* "aten::mm 60%, aten::relu 31%, [no operator] 9%" */
-static void put_parts(struct row *r)
+static void activity_put_parts(struct row *r)
 {
 	size_t i, at = 0, len;
 	const struct part *p;
@@ -143,18 +143,18 @@ static void put_parts(struct row *r)
 }
 
 /* After sorting, which moves the texts. */
-static void put_texts(const struct view *s, const struct table *t, struct row *r)
+static void activity_sheet_graphs_put_texts(const struct view *s, const struct table *t, struct row *r)
 {
 	snprintf(r->name_text, sizeof(r->name_text), "graph %" PRIu32, r->a.graph);
 	r->name = view_word(r->name_text);
 	if (t->processes)
 		r->owner = view_word(gpu_owner(s, r->a.h.tgid, r->owner_text));
-	put_parts(r);
+	activity_put_parts(r);
 	r->by.rows = r->parts;
 	r->by.all = r->by.n;
 }
 
-static int make(const struct view *s, void *table)
+static int activity_make(const struct view *s, void *table)
 {
 	size_t n, i, graphs = 0;
 	const struct activity_work *const *all = activity_work_rows(s->in->model, &n);
@@ -174,23 +174,23 @@ static int make(const struct view *s, void *table)
 		r[t->list.all].a = all[i]->a;
 		t->copies |= all[i]->a.total.copies;
 		fill_parts(s, t, &r[t->list.all]);
-		put_texts(s, t, &r[t->list.all++]);
+		activity_sheet_graphs_put_texts(s, t, &r[t->list.all++]);
 	}
-	qsort_r(r, t->list.all, sizeof(*r), by_opts, (void *)s->opts);
+	qsort_r(r, t->list.all, sizeof(*r), activity_sheet_graphs_by_opts, (void *)s->opts);
 	for (i = 0; i < t->list.all; i++)
-		put_texts(s, t, &r[i]);
+		activity_sheet_graphs_put_texts(s, t, &r[i]);
 	return 0;
 }
 
 /* ---- the table */
 
-static void above(struct view *s, const void *table, const char *prefix)
+static void activity_sheet_graphs_above(struct view *s, const void *table, const char *prefix)
 {
 	gpu_put_title(s, table, prefix, "CUDA graphs:");
 }
 
 /* Says why work of graphs is under the operators that launched them alone. */
-static void below(struct view *s, const void *table, const char *prefix)
+static void activity_sheet_graphs_below(struct view *s, const void *table, const char *prefix)
 {
 	const struct table *t = table;
 	char ns[24];
@@ -253,8 +253,8 @@ const struct view_sheet sheet_gpu_graphs = {
 	.table_bytes = sizeof(struct table),
 	.if_any = true,
 	.when = gpu_when,
-	.make = make,
+	.make = activity_make,
 	.left_out = "CUDA graphs",
-	.above = above,
-	.below = below,
+	.above = activity_sheet_graphs_above,
+	.below = activity_sheet_graphs_below,
 };

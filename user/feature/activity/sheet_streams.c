@@ -37,7 +37,7 @@ struct streams {
 
 /* ---- rows */
 
-static void fill(const struct view *s, struct stream *r, const struct mxbpf_agg_gpu_stream *a)
+static void activity_sheet_streams_fill(const struct view *s, struct stream *r, const struct mxbpf_agg_gpu_stream *a)
 {
 	const struct mxbpf_gpu_device *d = gpu_device(s, a->h.tgid, a->track.device);
 	const uint64_t seen_ns = activity_seen_ns(s->in->model, a->h.tgid, s->in->session->duration_ns);
@@ -68,7 +68,7 @@ static void fill(const struct view *s, struct stream *r, const struct mxbpf_agg_
 }
 
 /* Sorting has moved the texts. */
-static void put_texts(struct stream *r)
+static void activity_sheet_streams_put_texts(struct stream *r)
 {
 	r->pci.data = r->pci.len ? r->pci_text : NULL;
 	r->uuid.data = r->uuid.len ? r->uuid_text : NULL;
@@ -76,7 +76,7 @@ static void put_texts(struct stream *r)
 	r->instance.data = r->instance.len ? r->instance_text : NULL;
 }
 
-static int by_place(const void *va, const void *vb)
+static int activity_by_place(const void *va, const void *vb)
 {
 	const struct mxbpf_agg_gpu_stream *a = &((const struct stream *)va)->a, *b = &((const struct stream *)vb)->a;
 
@@ -132,11 +132,11 @@ static int make_of(const struct view *s, struct streams *t, bool whole)
 	for (i = 0; r && i < buf_count(&all, *a); i++) {
 		a = buf_at(&all, struct mxbpf_agg_gpu_stream, i);
 		if (!a->whole == !whole)
-			fill(s, &r[n++], a);
+			activity_sheet_streams_fill(s, &r[n++], a);
 	}
 	t->list.all = n;
 	if (n)
-		qsort(r, n, sizeof(*r), by_place);
+		qsort(r, n, sizeof(*r), activity_by_place);
 	for (i = 0; i < n; i++) {
 		t->contexts |= r[i].a.track.context != r[0].a.track.context;
 		t->overlaps |= r[i].overlap_ns;
@@ -148,7 +148,7 @@ static int make_of(const struct view *s, struct streams *t, bool whole)
 	t->processes = n && r[0].a.h.tgid != r[n - 1].a.h.tgid;
 	for (i = 0; i < n; i++) {
 		put_label(s, &r[i], t->contexts, t->processes);
-		put_texts(&r[i]);
+		activity_sheet_streams_put_texts(&r[i]);
 	}
 	buf_fini(&all);
 	gpu_show_empty(s, &t->list);

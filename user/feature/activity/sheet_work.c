@@ -40,7 +40,7 @@ struct works {
 	bool processes;	  /* people see whose row it is */
 };
 
-static int by_opts(const void *va, const void *vb, void *vopts)
+static int activity_sheet_work_by_opts(const void *va, const void *vb, void *vopts)
 {
 	const struct work *a = va, *b = vb;
 	const struct gpu_keys ka = {a->a.total.gpu_ns, a->a.self.gpu_ns,  a->a.total.kernels, a->latency_avg_ns,
@@ -96,7 +96,7 @@ static void fill_name(const struct view *s, struct work *r)
 	}
 }
 
-static void fill(const struct view *s, struct work *r, const struct activity_work *of)
+static void activity_sheet_work_fill(const struct view *s, struct work *r, const struct activity_work *of)
 {
 	const struct mdl_extent extent = {of->a.latencies, 0, of->a.latency_max_ns};
 
@@ -145,7 +145,7 @@ static int make_of(const struct view *s, struct works *t, enum mxbpf_gpu_work_of
 	for (i = 0; i < n; i++) {
 		if (!belongs(&all[i]->a, of))
 			continue;
-		fill(s, last, all[i]);
+		activity_sheet_work_fill(s, last, all[i]);
 		add_sat(&t->self_ns, last->a.self.gpu_ns);
 		t->copies |= last->a.total.copies;
 		last++;
@@ -153,7 +153,7 @@ static int make_of(const struct view *s, struct works *t, enum mxbpf_gpu_work_of
 	t->list.all = (size_t)(last - r);
 	for (i = 0; i < t->list.all; i++)
 		r[i].share = t->self_ns ? (double)r[i].a.self.gpu_ns / (double)t->self_ns : 0;
-	qsort_r(r, t->list.all, sizeof(*r), by_opts, (void *)s->opts);
+	qsort_r(r, t->list.all, sizeof(*r), activity_sheet_work_by_opts, (void *)s->opts);
 	put_owners(s, t);
 	return 0;
 }
@@ -298,7 +298,7 @@ static int make_modules(const struct view *s, void *table)
 	t->list.all = n;
 	for (i = 0; i < n; i++)
 		r[i].share = t->self_ns ? (double)r[i].a.self.gpu_ns / (double)t->self_ns : 0;
-	qsort_r(r, n, sizeof(*r), by_opts, (void *)s->opts);
+	qsort_r(r, n, sizeof(*r), activity_sheet_work_by_opts, (void *)s->opts);
 	put_owners(s, t);
 	return 0;
 }

@@ -45,7 +45,7 @@ static const struct mxbpf_gpu_device *about_of(const struct activity_plan *p, co
 
 /* ---- the plan */
 
-static int survey(struct view_trace *t, void *state, const struct mxbpf_rec *r)
+static int activity_survey(struct view_trace *t, void *state, const struct mxbpf_rec *r)
 {
 	return t->form->thread ? activity_plan_survey(state, r) : 0;
 }
@@ -346,7 +346,8 @@ static void write_activity(struct view_trace *t, const struct activity_plan *pla
 
 /* ---- spans and arrows */
 
-static void span(struct view_trace *t, void *state, const struct mxbpf_span *s, const struct view_place *place)
+static void activity_trace_span(struct view_trace *t, void *state, const struct mxbpf_span *s,
+				const struct view_place *place)
 {
 	struct activity_plan *p = state;
 
@@ -356,7 +357,7 @@ static void span(struct view_trace *t, void *state, const struct mxbpf_span *s, 
 }
 
 /* The id that a call of CUDA shares with what it launched. */
-static void args(struct view_trace *t, void *state, const struct mxbpf_span *s)
+static void activity_args(struct view_trace *t, void *state, const struct mxbpf_span *s)
 {
 	const struct activity_launch *l = s->cls == MXBPF_CLASS_CUDA ? activity_plan_launch(state, s) : NULL;
 	char *start, *p;
@@ -420,7 +421,7 @@ static void idle_pieces(struct view_trace *t, void *state)
 	}
 }
 
-static void fini(void *state)
+static void activity_trace_fini(void *state)
 {
 	activity_plan_fini(state);
 }
@@ -428,14 +429,14 @@ static void fini(void *state)
 const struct view_trace_feature activity_trace = {
 	.state_bytes = sizeof(struct activity_plan),
 	.kinds = {MXBPF_ACTIVITY, MXBPF_LAUNCH, MXBPF_GRAPH_NODE},
-	.survey = survey,
+	.survey = activity_survey,
 	.plan = plan,
 	.about = about,
 	.devices = devices,
 	.tracks = write_tracks,
-	.span = span,
-	.args = {[VIEW_ARGS_NUMBERS] = args},
+	.span = activity_trace_span,
+	.args = {[VIEW_ARGS_NUMBERS] = activity_args},
 	.arrows = activities,
 	.after = idle_pieces,
-	.fini = fini,
+	.fini = activity_trace_fini,
 };

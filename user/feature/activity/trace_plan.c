@@ -103,7 +103,7 @@ int activity_plan_survey(struct activity_plan *p, const struct mxbpf_rec *r)
 
 /* ---- launches */
 
-static int by_thread(const void *x, const void *y)
+static int activity_by_thread(const void *x, const void *y)
 {
 	const struct activity_launch *a = x, *b = y;
 
@@ -176,7 +176,7 @@ static void find_captures(struct activity_plan *p, const uint32_t *order)
 }
 
 /* A wait of the host is launched by nothing, so it lacks no launch. */
-static int join(struct activity_plan *p)
+static int activity_join(struct activity_plan *p)
 {
 	size_t n = buf_count(&p->launches, struct activity_launch), i;
 	uint32_t *order = calloc(n + 1, sizeof(*order));
@@ -188,7 +188,7 @@ static int join(struct activity_plan *p)
 	for (i = 0; i < n; i++)
 		order[i] = (uint32_t)i;
 	if (n) {
-		qsort(p->launches.data, n, sizeof(struct activity_launch), by_thread);
+		qsort(p->launches.data, n, sizeof(struct activity_launch), activity_by_thread);
 		qsort_r(order, n, sizeof(*order), by_edge_and_time, p->launches.data);
 	}
 	for (i = 0; i < buf_count(&p->slices, struct activity_slice); i++) {
@@ -327,7 +327,7 @@ int activity_plan_finish(struct activity_plan *p, const struct view_trace *t)
 	if (assign_gpus(p, t))
 		return -ENOMEM;
 	assign_lanes(p);
-	return join(p);
+	return activity_join(p);
 }
 
 /* ---- the second pass */
@@ -337,7 +337,7 @@ static size_t first_launch(const struct activity_plan *p, const struct mxbpf_spa
 {
 	const struct activity_launch key = {.tgid = s->h.tgid, .tid = s->tid, .ts_ns = s->h.ts_ns};
 
-	return buf_first(&p->launches, sizeof(key), &key, by_thread);
+	return buf_first(&p->launches, sizeof(key), &key, activity_by_thread);
 }
 
 const struct activity_launch *activity_plan_launch(const struct activity_plan *p, const struct mxbpf_span *s)

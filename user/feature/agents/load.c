@@ -67,7 +67,7 @@ static const char *what_of(const struct session *ses)
 }
 
 /* A process that ended before it could get the agent is no failure: what it called meanwhile is counted. */
-static void refuse(struct session *ses, uint32_t tgid, const struct err *why)
+static void agents_refuse(struct session *ses, uint32_t tgid, const struct err *why)
 {
 	if (why->code == -ESRCH)
 		return;
@@ -85,7 +85,7 @@ static void say_failure(struct ses_other *o)
 	if (__atomic_load_n(&o->state, __ATOMIC_ACQUIRE) != FAILED || o->said)
 		return;
 	o->said = true;
-	refuse(o->ses, o->tgid, &o->why);
+	agents_refuse(o->ses, o->tgid, &o->why);
 }
 
 /* A forked child has everything where its parent has it, and there is no time to look. */
@@ -177,7 +177,7 @@ static void follow(struct session *ses, const struct plan *p, const struct agt_p
 		agt_load(o->agt, &e);
 	}
 	if (e.code)
-		refuse(ses, (uint32_t)at->pid, &e);
+		agents_refuse(ses, (uint32_t)at->pid, &e);
 }
 
 void ses_agent_follow(struct session *ses, const struct plan *p, const struct agt_place *at, struct tgt *t,
@@ -209,7 +209,7 @@ struct agt *agents_load_gpu(struct session *ses, const struct plan *p, const str
 }
 
 /* A process with the agent that wrote what the agent does not write. */
-static void check(struct ses_other *o)
+static void agents_check(struct ses_other *o)
 {
 	const char *why = o->agt ? agt_broken(o->agt) : NULL;
 
@@ -227,7 +227,7 @@ static void check(struct ses_other *o)
 static void say_end(struct ses_other *o)
 {
 	say_failure(o);
-	check(o);
+	agents_check(o);
 	if (agt_numbers_wrong(o->agt))
 		ses_agent_tell(o->ses,
 			       "a call of process %u had an impossible sequence number; its later backward nodes are "
@@ -261,7 +261,7 @@ void ses_agents_check(struct session *ses)
 
 	while ((o = next(ses, &pos))) {
 		say_failure(o);
-		check(o);
+		agents_check(o);
 	}
 }
 

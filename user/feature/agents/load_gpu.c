@@ -123,7 +123,7 @@ static void say_why(struct session *ses, const struct gpu_process *p, const stru
 }
 
 /* Tells the user of a new state once. */
-static void look(struct session *ses, struct gpu_process *p)
+static void agents_look(struct session *ses, struct gpu_process *p)
 {
 	struct mxbpf_gpu_shared g;
 
@@ -143,7 +143,7 @@ static void look_at_all(struct session *ses)
 	size_t i;
 
 	for (i = 0; i < nprocesses(ses->agents.gpu); i++)
-		look(ses, process_at(ses->agents.gpu, i));
+		agents_look(ses, process_at(ses->agents.gpu, i));
 }
 
 static bool is_settled(const struct mxbpf_gpu_shared *g)
@@ -276,7 +276,7 @@ bool ses_gpu_uses(const struct session *ses, struct tgt *t)
 	return may_enter(ses, t) && use_of(ses, t) == USES_GPU;
 }
 
-static int add(struct session *ses, struct agt *agt)
+static int agents_add(struct session *ses, struct agt *agt)
 {
 	const struct gpu_process p = {.agt = agt, .tgid = (uint32_t)agt_pid(agt)};
 
@@ -323,7 +323,7 @@ static void follow(struct session *ses, struct tgt *t)
 	if (ses->o->agent)
 		plan_agent_entries(p, t, &place.memory);
 	agt = agents_load_gpu(ses, p, &place, t, was_there(ses));
-	if (agt && add(ses, agt) && !ses->write_error)
+	if (agt && agents_add(ses, agt) && !ses->write_error)
 		ses->write_error = -ENOMEM;
 }
 
@@ -334,7 +334,7 @@ static void load_first(struct session *ses)
 	if (ses->agent.gpu_late && agt_load(ses->agent.first, &e)) {
 		ses->agent.failed = e;
 		ses_warn(ses, "no record of the GPU: %s", e.why);
-	} else if (add(ses, ses->agent.first) && !ses->write_error) {
+	} else if (agents_add(ses, ses->agent.first) && !ses->write_error) {
 		ses->write_error = -ENOMEM;
 	}
 }
@@ -384,7 +384,7 @@ int ses_gpu_open(struct session *ses, struct err *e)
 	if (!ses->agents.gpu_source)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	if (!ses->agent.gpu_late && ses_gpu_uses(ses, first) && decide(ses->agents.gpu, (uint32_t)tgt_pid(first)))
-		return add(ses, ses->agent.first) ? err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory") : 0;
+		return agents_add(ses, ses->agent.first) ? err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory") : 0;
 	return 0;
 }
 
@@ -622,7 +622,7 @@ void ses_gpu_leave(struct session *ses, uint32_t tgid)
 	hash_del(&ses->agents.gpu->decided, tgid, 0, &was);
 	if (!p)
 		return;
-	look(ses, p);
+	agents_look(ses, p);
 	note_process(ses, p);
 	src_gpu_leave(ses->agents.gpu_source, p->agt);
 	*p = *process_at(ses->agents.gpu, nprocesses(ses->agents.gpu) - 1);

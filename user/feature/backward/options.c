@@ -4,7 +4,7 @@
 #include "feature/backward/backward.h"
 
 /* `report` takes the option as well: so it asks for a table and, in a live session, for what the table is made of. */
-static int set(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+static int backward_set(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	o->backward = true;
 	o->ses.details |= MXBPF_DETAIL_SEQ;
@@ -28,7 +28,7 @@ const struct cmd_option backward_option = {
 	.commands = CMD_LIVE | CMD_BIT_REPORT,
 	AGENT_YES,
 	.help = "Print another table: forward operators with the time of the backward nodes that they created",
-	.set = set,
+	.set = backward_set,
 	.after = "stack-depth",
 	.sheet = &sheet_backward,
 	.conflicts = conflicts,

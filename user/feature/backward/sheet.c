@@ -31,7 +31,7 @@ static uint64_t all_ns(const struct mxbpf_join *j)
 	return sum;
 }
 
-static int by_name(const void *va, const void *vb)
+static int backward_by_name(const void *va, const void *vb)
 {
 	const struct join *a = va, *b = vb;
 	int order = view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
@@ -39,7 +39,7 @@ static int by_name(const void *va, const void *vb)
 	return order ? order : a->j.h.tgid < b->j.h.tgid ? -1 : a->j.h.tgid > b->j.h.tgid;
 }
 
-static int by_opts(const void *va, const void *vb, void *vopts)
+static int backward_by_opts(const void *va, const void *vb, void *vopts)
 {
 	const struct join *a = va, *b = vb;
 	const struct view_opts *opts = vopts;
@@ -47,13 +47,13 @@ static int by_opts(const void *va, const void *vb, void *vopts)
 	uint64_t ka = count ? a->j.count : all_ns(&a->j), kb = count ? b->j.count : all_ns(&b->j);
 
 	if (opts->sort == VIEW_SORT_NAME)
-		return by_name(a, b);
+		return backward_by_name(a, b);
 	if (ka != kb)
 		return (ka < kb) == opts->ascending ? -1 : 1;
-	return -by_name(a, b);
+	return -backward_by_name(a, b);
 }
 
-static void fill(const struct view *s, void *row)
+static void backward_fill(const struct view *s, void *row)
 {
 	struct join *r = row;
 	const struct mxbpf_join *j = &r->j;
@@ -63,7 +63,7 @@ static void fill(const struct view *s, void *row)
 	r->ratio = j->total_ns ? ((double)j->bwd_total_ns + (double)j->deep_total_ns) / (double)j->total_ns : NAN;
 }
 
-static void finish(const struct view *s, void *table)
+static void backward_finish(const struct view *s, void *table)
 {
 	struct joins *t = table;
 	unsigned cls;
@@ -72,13 +72,13 @@ static void finish(const struct view *s, void *table)
 		t->unjoined += mdl_tally(s->in->model, cls, MXBPF_TALLY_UNJOINED);
 }
 
-static void above(struct view *s, const void *table, const char *prefix)
+static void backward_above(struct view *s, const void *table, const char *prefix)
 {
 	out_printf(s->out, "%sforward and backward: ", prefix);
 	view_put_shown(s, table, "operator");
 }
 
-static void below(struct view *s, const void *table, const char *prefix)
+static void backward_below(struct view *s, const void *table, const char *prefix)
 {
 	const struct joins *t = table;
 	char n[32];
@@ -90,7 +90,7 @@ static void below(struct view *s, const void *table, const char *prefix)
 			   prefix, fmt_count(t->unjoined, n));
 }
 
-static bool when(const struct view *s)
+static bool backward_when(const struct view *s)
 {
 	return s->opts->backward;
 }
@@ -135,13 +135,13 @@ const struct view_sheet sheet_backward = {
 	.totals = totals,
 	.row_bytes = sizeof(struct join),
 	.table_bytes = sizeof(struct joins),
-	.when = when,
+	.when = backward_when,
 	.stored = &backward_table,
 	.feature = &feature_backward,
 	.joins = true,
-	.fill = fill,
-	.finish = finish,
-	.order = by_opts,
-	.above = above,
-	.below = below,
+	.fill = backward_fill,
+	.finish = backward_finish,
+	.order = backward_by_opts,
+	.above = backward_above,
+	.below = backward_below,
 };

@@ -15,21 +15,21 @@
 #define NAMES_MAX    (1u << 16)
 #define ROWS_MAX     8192 /* beyond that, a row has all parts of an operation that have none */
 
-static struct state *state_of(struct mdl *m)
+static struct state *collective_state_of(struct mdl *m)
 {
 	return mdl_state(m, &feature_collective);
 }
 
 /* ---- rows */
 
-static uint64_t key_of(const struct mxbpf_agg_collective *r)
+static uint64_t collective_key_of(const struct mxbpf_agg_collective *r)
 {
 	const uint64_t what = r->comm ^ (uint64_t)r->root << 32 ^ r->reduction;
 
 	return r->bytes ^ (r->group + what * 0xff51afd7ed558ccdull) * 0x9e3779b97f4a7c15ull;
 }
 
-static uint64_t place_of(const struct mxbpf_agg_collective *r)
+static uint64_t collective_fold_place_of(const struct mxbpf_agg_collective *r)
 {
 	return (uint64_t)r->h.tgid << 32 | (r->device & 0xffffu) << 16 | (uint32_t)r->backend << 8 | r->op;
 }
@@ -39,7 +39,8 @@ static int add_row(struct state *t, const struct mxbpf_agg_collective *from)
 	struct mxbpf_agg_collective key = *from, *r;
 	bool added;
 
-	if (buf_count(&t->rows, key) >= ROWS_MAX && !hash_get(&t->index, key_of(&key), place_of(&key)))
+	if (buf_count(&t->rows, key) >= ROWS_MAX &&
+	    !hash_get(&t->index, collective_key_of(&key), collective_fold_place_of(&key)))
 		key = (struct mxbpf_agg_collective){.bytes = MXBPF_COLLECTIVE_UNSIZED,
 						    .count = from->count,
 						    .total_ns = from->total_ns,
@@ -47,7 +48,8 @@ static int add_row(struct state *t, const struct mxbpf_agg_collective *from)
 						    .last_ns = from->last_ns,
 						    .backend = from->backend,
 						    .op = from->op};
-	r = mdl_item_put(&t->index, &t->rows, key_of(&key), place_of(&key), sizeof(*r), &added);
+	r = mdl_item_put(&t->index, &t->rows, collective_key_of(&key), collective_fold_place_of(&key), sizeof(*r),
+			 &added);
 	if (!r)
 		return -ENOMEM;
 	if (added) {
@@ -70,7 +72,7 @@ static int add_row(struct state *t, const struct mxbpf_agg_collective *from)
 	return 0;
 }
 
-static struct mxbpf_agg_collective row_of(const struct collective_part *p)
+static struct mxbpf_agg_collective collective_row_of(const struct collective_part *p)
 {
 	return (struct mxbpf_agg_collective){
 		.h.tgid = p->c->h.tgid,
@@ -104,7 +106,7 @@ static int add_parts(struct state *t, const struct buf *parts)
 	int err = 0;
 
 	for (i = 0; !err && i < buf_count(parts, struct collective_part); i++) {
-		const struct mxbpf_agg_collective r = row_of(buf_at(parts, struct collective_part, i));
+		const struct mxbpf_agg_collective r = collective_row_of(buf_at(parts, struct collective_part, i));
 
 		err = add_row(t, &r);
 	}
@@ -129,7 +131,7 @@ static void find_launch(const struct state *t, struct event *e)
 	e->c.tid = l->tid;
 }
 
-static int by_thread(const void *va, const void *vb)
+static int collective_fold_by_thread(const void *va, const void *vb)
 {
 	const struct call *a = va, *b = vb;
 
@@ -143,7 +145,7 @@ static int by_thread(const void *va, const void *vb)
 static const struct call *call_at(const struct buf *calls, const struct event *e)
 {
 	const struct call behind = {.start_ns = e->launched_ns + 1, .tgid = e->c.h.tgid, .tid = e->c.tid};
-	const size_t n = buf_first(calls, sizeof(behind), &behind, by_thread);
+	const size_t n = buf_first(calls, sizeof(behind), &behind, collective_fold_by_thread);
 	const struct call *c = n ? buf_at(calls, struct call, n - 1) : NULL;
 
 	return c && c->tgid == behind.tgid && c->tid == behind.tid && c->end_ns >= e->launched_ns ? c : NULL;
@@ -189,7 +191,7 @@ static int resolve(const struct state *t, struct buf *events)
 			find_launch(t, e);
 	}
 	err = err ? err : said_resolve(t, events);
-	buf_sort(&calls, sizeof(*c), by_thread);
+	buf_sort(&calls, sizeof(*c), collective_fold_by_thread);
 	for (i = 0; !err && i < buf_count(events, *e); i++) {
 		e = buf_at(events, struct event, i);
 		c = e->launched_ns ? call_at(&calls, e) : NULL;
@@ -202,7 +204,7 @@ static int resolve(const struct state *t, struct buf *events)
 
 /* ---- events */
 
-static int by_end(const void *va, const void *vb)
+static int collective_by_end(const void *va, const void *vb)
 {
 	const struct mxbpf_collective *a = &((const struct event *)va)->c, *b = &((const struct event *)vb)->c;
 	const uint64_t a_ns = a->h.ts_ns + a->dur_ns, b_ns = b->h.ts_ns + b->dur_ns;
@@ -226,14 +228,14 @@ static int parts_of(const struct event *e, size_t n, struct buf *out)
 }
 
 /* Adds the older half up. */
-static int sweep(struct state *t)
+static int collective_fold_sweep(struct state *t)
 {
 	struct event *e = (struct event *)t->events.data;
 	const size_t n = buf_count(&t->events, *e), old = n - n / 2;
 	struct buf parts = {0};
 	int err = resolve(t, &t->events);
 
-	buf_sort(&t->events, sizeof(*e), by_end);
+	buf_sort(&t->events, sizeof(*e), collective_by_end);
 	err = err ? err : parts_of(e, old, &parts);
 	err = err ? err : add_parts(t, &parts);
 	buf_fini(&parts);
@@ -245,7 +247,7 @@ static int sweep(struct state *t)
 
 static int put_event(struct state *t, const struct event *e)
 {
-	const int err = buf_count(&t->events, *e) >= EVENTS_MAX ? sweep(t) : 0;
+	const int err = buf_count(&t->events, *e) >= EVENTS_MAX ? collective_fold_sweep(t) : 0;
 
 	return err ? err : buf_put(&t->events, e, sizeof(*e));
 }
@@ -275,9 +277,9 @@ static uint64_t named(struct mdl *m, struct state *t, uint64_t name_id, bool ker
 	return what;
 }
 
-static int span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
+static int collective_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
 {
-	struct state *t = s->flags & MXBPF_SPAN_USER ? state_of(m) : NULL;
+	struct state *t = s->flags & MXBPF_SPAN_USER ? collective_state_of(m) : NULL;
 	uint64_t what, bytes;
 	const char *args;
 	size_t len = 0;
@@ -313,7 +315,7 @@ static int span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
 
 static int activity(struct mdl *m, const struct mxbpf_activity *a)
 {
-	struct state *t = a->cls == MXBPF_ACTIVITY_KERNEL ? state_of(m) : NULL;
+	struct state *t = a->cls == MXBPF_ACTIVITY_KERNEL ? collective_state_of(m) : NULL;
 	uint64_t what;
 	struct event e;
 
@@ -343,7 +345,7 @@ static int launched(struct mdl *m, const struct mxbpf_launch *l)
 {
 	const struct launch launch = {l->edge_id, l->h.ts_ns, l->h.tgid, l->tid, l->domain};
 	const struct state *known = mdl_state_of(m, &feature_collective);
-	struct state *t = known && known->nccl ? state_of(m) : NULL;
+	struct state *t = known && known->nccl ? collective_state_of(m) : NULL;
 	struct launch *old;
 	uint64_t *at;
 
@@ -369,7 +371,7 @@ static int launched(struct mdl *m, const struct mxbpf_launch *l)
 /* Launches are forgotten soon, so kernels look for theirs at the end of each window. */
 static int window(struct mdl *m)
 {
-	struct state *t = state_of(m);
+	struct state *t = collective_state_of(m);
 	const size_t n = buf_count(&t->events, struct event);
 	size_t i;
 
@@ -386,7 +388,7 @@ static int resolved(const struct state *t, struct buf *events)
 {
 	if (buf_put(events, t->events.data, t->events.len) || resolve(t, events))
 		return -ENOMEM;
-	buf_sort(events, sizeof(struct event), by_end);
+	buf_sort(events, sizeof(struct event), collective_by_end);
 	return 0;
 }
 
@@ -431,7 +433,7 @@ int collective_overlaps(const struct mdl *m, struct buf *out)
 
 static int fold_one(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct state *t = state_of(m);
+	struct state *t = collective_state_of(m);
 	struct event e = {.said = true};
 
 	memcpy(&e.c, rec, rec->size < sizeof(e.c) ? rec->size : sizeof(e.c));
@@ -441,7 +443,7 @@ static int fold_one(struct mdl *m, const struct mxbpf_rec *rec)
 
 static int fold_row(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct state *t = state_of(m);
+	struct state *t = collective_state_of(m);
 	struct mxbpf_agg_collective r = {.count = 0};
 
 	memcpy(&r, rec, rec->size < sizeof(r) ? rec->size : sizeof(r));
@@ -450,13 +452,13 @@ static int fold_row(struct mdl *m, const struct mxbpf_rec *rec)
 
 static int fold_overlap(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct state *t = state_of(m);
+	struct state *t = collective_state_of(m);
 
 	return t ? overlaps_fold(&t->overlaps, (const void *)rec) : -ENOMEM;
 }
 
 /* Other recordings may have the other parts of the last collectives, so these are records themselves. */
-static int emit(const struct mdl *m, struct buf *out)
+static int collective_emit(const struct mdl *m, struct buf *out)
 {
 	const struct state *t = mdl_state_of(m, &feature_collective);
 	struct buf events = {0}, parts = {0};
@@ -482,10 +484,10 @@ static int emit(const struct mdl *m, struct buf *out)
 	return err;
 }
 
-static int copy(struct mdl *to, const struct mdl *from)
+static int collective_copy(struct mdl *to, const struct mdl *from)
 {
 	const struct state *f = mdl_state_of(from, &feature_collective);
-	struct state *t = state_of(to);
+	struct state *t = collective_state_of(to);
 
 	if (!t)
 		return -ENOMEM;
@@ -500,9 +502,9 @@ static int copy(struct mdl *to, const struct mdl *from)
 	return overlaps_copy(&t->overlaps, &f->overlaps);
 }
 
-static void fini(struct mdl *m)
+static void collective_fold_fini(struct mdl *m)
 {
-	struct state *t = state_of(m);
+	struct state *t = collective_state_of(m);
 
 	hash_fini(&t->names);
 	buf_fini(&t->events);
@@ -520,11 +522,11 @@ const struct mdl_feature feature_collective = {
 	.state_bytes = sizeof(struct state),
 	.by_process = true,
 	.kinds = {{MXBPF_COLLECTIVE, fold_one}, {MXBPF_AGG_COLLECTIVE, fold_row}, {MXBPF_AGG_OVERLAP, fold_overlap}},
-	.span = span,
+	.span = collective_span,
 	.activity = activity,
 	.launch = launched,
 	.window = window,
-	.emit = emit,
-	.copy = copy,
-	.fini = fini,
+	.emit = collective_emit,
+	.copy = collective_copy,
+	.fini = collective_fold_fini,
 };

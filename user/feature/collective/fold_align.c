@@ -39,8 +39,8 @@ static int by_i64(const void *va, const void *vb)
 }
 
 /* Collects how much later each of n parts ends than parts of the first host that may belong to it. */
-static size_t collect(const struct item *ref, size_t nref, const struct item *it, size_t n, int64_t around,
-		      int64_t within, int64_t *diffs)
+static size_t collective_collect(const struct item *ref, size_t nref, const struct item *it, size_t n, int64_t around,
+				 int64_t within, int64_t *diffs)
 {
 	size_t i, k, first = 0, found = 0;
 
@@ -83,7 +83,7 @@ static void align(const struct item *ref, size_t nref, struct item *it, size_t n
 
 	for (i = 0; i < n; i += piece) {
 		piece = n - i < 2 * PIECE ? n - i : PIECE;
-		k = collect(ref, nref, it + i, piece, by, within, diffs);
+		k = collective_collect(ref, nref, it + i, piece, by, within, diffs);
 		if (densest(diffs, k, &found) * LEAST_SHARE >= piece) {
 			by = found;
 			within = NEAR_NS;

@@ -74,7 +74,7 @@ static int meet(struct lanes *l, const struct item *x, const struct item *y)
 	return 0;
 }
 
-static int count(struct lanes *l, const struct item *it, uint32_t n)
+static int collective_count(struct lanes *l, const struct item *it, uint32_t n)
 {
 	uint32_t i, k, lane;
 	int err = 0;
@@ -130,7 +130,7 @@ static void join_two(struct lanes *l, uint32_t a, uint32_t b)
 	second->of = a < b ? a : b;
 }
 
-static int join(struct lanes *l)
+static int collective_join(struct lanes *l)
 {
 	const size_t n = buf_count(&l->pairs, struct pair);
 	const struct pair *p = (const void *)l->pairs.data;
@@ -155,8 +155,8 @@ int lanes_find(struct item *items, size_t from, size_t n, const struct set *sets
 	int err = 0;
 
 	for (i = 0; !err && i < nsets; i++)
-		err = count(&l, items + sets[i].from, sets[i].n);
-	err = err ? err : join(&l);
+		err = collective_count(&l, items + sets[i].from, sets[i].n);
+	err = err ? err : collective_join(&l);
 	for (i = from; !err && i < n; i++) {
 		err = lane_of(&l, &items[i], &lane);
 		items[i].comm = err ? 0 : root(&l, lane);

@@ -29,7 +29,7 @@ struct match {
 	uint64_t slack_ns;
 };
 
-static int compare(uint64_t a, uint64_t b)
+static int collective_fold_match_compare(uint64_t a, uint64_t b)
 {
 	return a < b ? -1 : a > b;
 }
@@ -37,28 +37,28 @@ static int compare(uint64_t a, uint64_t b)
 static int by_what(const void *va, const void *vb)
 {
 	const struct item *a = va, *b = vb;
-	int by = compare(a->what, b->what);
+	int by = collective_fold_match_compare(a->what, b->what);
 
-	by = by ? by : compare(a->bytes, b->bytes);
-	by = by ? by : compare(a->comm, b->comm);
-	by = by ? by : compare(a->end_ns, b->end_ns);
-	return by ? by : compare(a->who, b->who);
+	by = by ? by : collective_fold_match_compare(a->bytes, b->bytes);
+	by = by ? by : collective_fold_match_compare(a->comm, b->comm);
+	by = by ? by : collective_fold_match_compare(a->end_ns, b->end_ns);
+	return by ? by : collective_fold_match_compare(a->who, b->who);
 }
 
 static int by_who(const void *va, const void *vb)
 {
 	const struct item *a = va, *b = vb;
-	int by = compare(a->who, b->who);
+	int by = collective_fold_match_compare(a->who, b->who);
 
-	return by ? by : compare(a->at, b->at);
+	return by ? by : collective_fold_match_compare(a->at, b->at);
 }
 
 static int by_set_end(const void *va, const void *vb)
 {
 	const struct set *a = va, *b = vb;
-	int by = compare(a->end_ns, b->end_ns);
+	int by = collective_fold_match_compare(a->end_ns, b->end_ns);
 
-	return by ? by : compare(a->from, b->from);
+	return by ? by : collective_fold_match_compare(a->from, b->from);
 }
 
 /* ---- which parts belong together */
@@ -123,14 +123,14 @@ static int match_run(struct match *k, size_t from, size_t to)
 	return err ? err : put_set(k, from, to);
 }
 
-static int by_number(const void *va, const void *vb, void *vparts)
+static int collective_by_number(const void *va, const void *vb, void *vparts)
 {
 	const struct collective_part *parts = vparts;
 	const struct item *a = va, *b = vb;
 	const struct mxbpf_collective *ca = parts[a->at].c, *cb = parts[b->at].c;
-	int by = compare(ca->group, cb->group);
+	int by = collective_fold_match_compare(ca->group, cb->group);
 
-	by = by ? by : compare(ca->seq, cb->seq);
+	by = by ? by : collective_fold_match_compare(ca->seq, cb->seq);
 	return by ? by : by_who(a, b);
 }
 
@@ -141,7 +141,7 @@ static int match_numbers(struct match *k, size_t n)
 	size_t i, from = 0;
 	int err = 0;
 
-	qsort_r(k->items, n, sizeof(*k->items), by_number, k->parts);
+	qsort_r(k->items, n, sizeof(*k->items), collective_by_number, k->parts);
 	for (i = 1; !err && i <= n; i++) {
 		a = k->parts[k->items[from].at].c;
 		b = i < n ? k->parts[k->items[i].at].c : NULL;
@@ -207,7 +207,7 @@ static void mark_partial(struct match *k, size_t first)
 
 static int by_u64(const void *va, const void *vb)
 {
-	return compare(*(const uint64_t *)va, *(const uint64_t *)vb);
+	return collective_fold_match_compare(*(const uint64_t *)va, *(const uint64_t *)vb);
 }
 
 /* The median start of all but the last. */
@@ -303,7 +303,7 @@ static void tell_said(struct match *k, const struct set *s)
 	}
 }
 
-static int tell(struct match *k, const struct set *s, uint64_t *room)
+static int collective_fold_match_tell(struct match *k, const struct set *s, uint64_t *room)
 {
 	const struct item *it = k->items + s->from, *last = it;
 	uint64_t usual_ns;
@@ -411,7 +411,7 @@ int match_parts(struct collective_part *parts, size_t n)
 	if (!err && n)
 		qsort(k.sets.data, buf_count(&k.sets, struct set), sizeof(struct set), by_set_end);
 	for (i = 0; !err && i < buf_count(&k.sets, struct set); i++)
-		err = tell(&k, buf_at(&k.sets, struct set, i), room);
+		err = collective_fold_match_tell(&k, buf_at(&k.sets, struct set, i), room);
 	buf_fini(&k.sets);
 	mdl_items_fini(&k.seen_index, &k.seen);
 	hash_fini(&k.seqs);

@@ -8,7 +8,7 @@
 #define WORK_MIN (1u << 14)
 #define WORK_MAX (1u << 18) /* 8 MiB */
 
-static int by_device(const void *va, const void *vb)
+static int collective_by_device(const void *va, const void *vb)
 {
 	const struct work *a = va, *b = vb;
 
@@ -67,14 +67,14 @@ static void sweep_device(const struct work *w, size_t n, uint64_t until_ns, stru
 }
 
 /* Adds up what ran before a time, and keeps the rest. */
-static int sweep(struct overlaps *o, uint64_t until_ns)
+static int collective_fold_overlap_sweep(struct overlaps *o, uint64_t until_ns)
 {
 	struct work *w = (struct work *)o->work.all.data;
 	const size_t n = buf_count(&o->work.all, *w);
 	struct mxbpf_agg_overlap *r;
 	size_t i, k, kept = 0;
 
-	buf_sort(&o->work.all, sizeof(*w), by_device);
+	buf_sort(&o->work.all, sizeof(*w), collective_by_device);
 	for (i = 0; i < n; i = k) {
 		for (k = i; k < n && w[k].tgid == w[i].tgid && w[k].device == w[i].device; k++)
 			;
@@ -101,9 +101,9 @@ int overlaps_window(struct overlaps *o)
 
 	if (!win_is_due(buf_count(&o->work.all, struct work), o->work.kept, WORK_MIN, WORK_MAX))
 		return 0;
-	err = sweep(o, win_horizon(&o->work));
+	err = collective_fold_overlap_sweep(o, win_horizon(&o->work));
 	if (!err && o->work.kept >= WORK_MAX / 2) /* room is made also if all work begins at once */
-		err = sweep(o, UINT64_MAX);
+		err = collective_fold_overlap_sweep(o, UINT64_MAX);
 	return err;
 }
 
@@ -134,7 +134,7 @@ int overlaps_rows(const struct overlaps *o, struct buf *out)
 	size_t i;
 	int err = overlaps_copy(&all, o);
 
-	err = err ? err : sweep(&all, UINT64_MAX);
+	err = err ? err : collective_fold_overlap_sweep(&all, UINT64_MAX);
 	for (i = 0; !err && i < buf_count(&all.rows, *r); i++) {
 		r = buf_at(&all.rows, struct mxbpf_agg_overlap, i);
 		err = r->ns ? buf_put(out, r, sizeof(*r)) : 0;

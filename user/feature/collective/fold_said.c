@@ -124,7 +124,7 @@ int said_take(const struct mdl *m, struct state *t, const struct mxbpf_span *s, 
 
 /* ---- kernels */
 
-static int by_thread(const void *va, const void *vb)
+static int collective_fold_said_by_thread(const void *va, const void *vb)
 {
 	const struct said *a = va, *b = vb;
 
@@ -135,10 +135,10 @@ static int by_thread(const void *va, const void *vb)
 }
 
 /* Returns 1 + the place of the innermost range around the launch of a kernel, or 0. */
-static size_t place_of(const struct buf *said, const struct event *e)
+static size_t collective_fold_said_place_of(const struct buf *said, const struct event *e)
 {
 	const struct said behind = {.start_ns = e->launched_ns + 1, .tgid = e->c.h.tgid, .tid = e->c.tid}, *s;
-	const size_t from = buf_first(said, sizeof(behind), &behind, by_thread);
+	const size_t from = buf_first(said, sizeof(behind), &behind, collective_fold_said_by_thread);
 	size_t i;
 
 	for (i = 0; i < NESTED_MAX && i < from; i++) {
@@ -160,7 +160,7 @@ struct group {
 	bool even;  /* they have the same size */
 };
 
-static void add_call(struct group *g, const struct said *s)
+static void collective_add_call(struct group *g, const struct said *s)
 {
 	uint64_t *sum = s->what == SAID_RECV ? &g->taken : &g->given;
 
@@ -192,7 +192,7 @@ static void add_group(struct group *g, const struct said *said, size_t at)
 		else if (s->what == SAID_GROUP_START)
 			depth--;
 		else
-			add_call(g, s);
+			collective_add_call(g, s);
 	}
 }
 
@@ -212,7 +212,7 @@ static struct said of_group(const struct group *g, uint64_t n)
 	return s;
 }
 
-static void tell(const struct state *t, struct event *e, const struct said *s)
+static void collective_fold_said_tell(const struct state *t, struct event *e, const struct said *s)
 {
 	const uint64_t *ranks = s->comm ? hash_get(&t->comms, s->comm, 0) : NULL;
 
@@ -237,7 +237,7 @@ static int count_kernels(const struct buf *said, struct buf *events, struct hash
 	for (i = 0; i < buf_count(events, struct event); i++) {
 		struct event *e = buf_at(events, struct event, i);
 
-		at = e->launched_ns && !e->said ? place_of(said, e) : 0;
+		at = e->launched_ns && !e->said ? collective_fold_said_place_of(said, e) : 0;
 		count = at ? hash_put(kernels, at, 0) : NULL;
 		if (at && !count)
 			return -ENOMEM;
@@ -249,7 +249,7 @@ static int count_kernels(const struct buf *said, struct buf *events, struct hash
 
 static void resolve(const struct state *t, const struct buf *said, struct event *e, const struct hash *kernels)
 {
-	const size_t at = e->launched_ns && !e->said ? place_of(said, e) : 0;
+	const size_t at = e->launched_ns && !e->said ? collective_fold_said_place_of(said, e) : 0;
 	struct group g = {.n = 0};
 	struct said s;
 
@@ -262,7 +262,7 @@ static void resolve(const struct state *t, const struct buf *said, struct event 
 		s = of_group(&g, *hash_get(kernels, at, 0));
 	}
 	if (s.what >= SAID_CALL)
-		tell(t, e, &s);
+		collective_fold_said_tell(t, e, &s);
 }
 
 /* A stream has the collectives of one communicator, so kernels of graphs are of that of the others in their stream. */
@@ -302,7 +302,7 @@ int said_resolve(const struct state *t, struct buf *events)
 	size_t i;
 	int err = buf_put(&said, t->said.data, t->said.len);
 
-	buf_sort(&said, sizeof(struct said), by_thread);
+	buf_sort(&said, sizeof(struct said), collective_fold_said_by_thread);
 	err = err ? err : count_kernels(&said, events, &kernels);
 	for (i = 0; !err && i < buf_count(events, struct event); i++)
 		resolve(t, &said, buf_at(events, struct event, i), &kernels);

@@ -5,28 +5,28 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static int compare(uint64_t a, uint64_t b)
+static int collective_fold_sums_compare(uint64_t a, uint64_t b)
 {
 	return a < b ? -1 : a > b;
 }
 
 static int by_process(const struct mxbpf_agg_collective *a, const struct mxbpf_agg_collective *b)
 {
-	int by = compare(a->h.tgid, b->h.tgid);
+	int by = collective_fold_sums_compare(a->h.tgid, b->h.tgid);
 
-	return by ? by : compare(a->device, b->device);
+	return by ? by : collective_fold_sums_compare(a->device, b->device);
 }
 
 static int by_operation(const struct mxbpf_agg_collective *a, const struct mxbpf_agg_collective *b)
 {
-	int by = compare(a->backend, b->backend);
+	int by = collective_fold_sums_compare(a->backend, b->backend);
 
-	by = by ? by : compare(a->op, b->op);
-	by = by ? by : compare(a->bytes, b->bytes);
-	by = by ? by : compare(a->group, b->group);
-	by = by ? by : compare(a->comm, b->comm);
-	by = by ? by : compare(a->root, b->root);
-	by = by ? by : compare(a->reduction, b->reduction);
+	by = by ? by : collective_fold_sums_compare(a->op, b->op);
+	by = by ? by : collective_fold_sums_compare(a->bytes, b->bytes);
+	by = by ? by : collective_fold_sums_compare(a->group, b->group);
+	by = by ? by : collective_fold_sums_compare(a->comm, b->comm);
+	by = by ? by : collective_fold_sums_compare(a->root, b->root);
+	by = by ? by : collective_fold_sums_compare(a->reduction, b->reduction);
 	return by || a->group ? by : by_process(a, b);
 }
 
@@ -40,12 +40,12 @@ static int by_sum(const void *va, const void *vb)
 static int by_group(const void *va, const void *vb)
 {
 	const struct mxbpf_agg_collective *a = va, *b = vb;
-	int by = compare(a->group, b->group);
+	int by = collective_fold_sums_compare(a->group, b->group);
 
 	return by ? by : by_process(a, b);
 }
 
-static void merge(struct mxbpf_agg_collective *to, const struct mxbpf_agg_collective *from)
+static void collective_merge(struct mxbpf_agg_collective *to, const struct mxbpf_agg_collective *from)
 {
 	add_sat(&to->count, from->count);
 	add_sat(&to->total_ns, from->total_ns);
@@ -59,7 +59,7 @@ static void merge(struct mxbpf_agg_collective *to, const struct mxbpf_agg_collec
 	to->ranks = from->ranks > to->ranks ? from->ranks : to->ranks;
 }
 
-static void finish(struct collective_sum *s)
+static void collective_finish(struct collective_sum *s)
 {
 	const struct mxbpf_agg_collective *a = &s->all;
 	const uint64_t n = a->matched;
@@ -82,14 +82,14 @@ static struct collective_sum sum_of(const struct mxbpf_agg_collective *r, size_t
 
 	for (i = 0; i < n; i++) {
 		if (i)
-			merge(&s.all, &r[i]);
+			collective_merge(&s.all, &r[i]);
 		if (r[i].last <= s.last)
 			continue;
 		s.last = r[i].last;
 		s.late_ns = r[i].late_ns;
 		s.last_tgid = r[i].h.tgid;
 	}
-	finish(&s);
+	collective_finish(&s);
 	return s;
 }
 
@@ -126,7 +126,7 @@ int collective_ranks(struct buf *rows, struct buf *out)
 		if (!r[i].group || !collective_waits(r[i].op))
 			continue;
 		if (last && !by_group(last, &r[i])) {
-			merge(last, &r[i]);
+			collective_merge(last, &r[i]);
 			continue;
 		}
 		err = buf_put(out, &r[i], sizeof(r[i]));
@@ -137,7 +137,7 @@ int collective_ranks(struct buf *rows, struct buf *out)
 
 static int by_u32(const void *va, const void *vb)
 {
-	return compare(*(const uint32_t *)va, *(const uint32_t *)vb);
+	return collective_fold_sums_compare(*(const uint32_t *)va, *(const uint32_t *)vb);
 }
 
 int collective_members(const struct buf *rows, uint64_t group, struct buf *out)

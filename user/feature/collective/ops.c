@@ -71,7 +71,7 @@ static const struct {
 	{"ncclKernel_", true, MXBPF_BACKEND_NCCL},
 };
 
-static bool begins(const char *name, size_t len, const char *with)
+static bool collective_ops_begins(const char *name, size_t len, const char *with)
 {
 	return with && strlen(with) <= len && !memcmp(name, with, strlen(with));
 }
@@ -82,14 +82,14 @@ enum mxbpf_collective_op collective_op(const char *name, size_t len, bool kernel
 
 	*backend = MXBPF_BACKEND_NONE;
 	for (i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]) && !n; i++)
-		if (prefixes[i].kernel == kernel && begins(name, len, prefixes[i].text)) {
+		if (prefixes[i].kernel == kernel && collective_ops_begins(name, len, prefixes[i].text)) {
 			n = strlen(prefixes[i].text);
 			*backend = prefixes[i].backend;
 		}
 	if (!n)
 		return MXBPF_COLLECTIVE_OTHER;
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (begins(name + n, len - n, kernel ? names[i].kernel : names[i].call))
+		if (collective_ops_begins(name + n, len - n, kernel ? names[i].kernel : names[i].call))
 			return *backend == MXBPF_BACKEND_NCCL && collective_is_apart(names[i].op)
 				       ? MXBPF_COLLECTIVE_SEND_RECV
 				       : names[i].op;
@@ -175,7 +175,7 @@ static const char *next_type(const char *p, const char *end, uint64_t *bytes)
 	*bytes = 0;
 	for (i = 0; to && i < sizeof(types) / sizeof(types[0]); i++)
 		if (strlen(types[i].type) == (size_t)(to - from - 1) &&
-		    begins(from + 1, (size_t)(to - from - 1), types[i].type))
+		    collective_ops_begins(from + 1, (size_t)(to - from - 1), types[i].type))
 			*bytes = types[i].bytes;
 	return to ? to + 1 : NULL;
 }

@@ -53,7 +53,7 @@ struct table {
 
 /* ---- by operation */
 
-static int by_time(const void *va, const void *vb)
+static int collective_by_time(const void *va, const void *vb)
 {
 	const struct operation *a = va, *b = vb;
 
@@ -67,7 +67,8 @@ static int by_time(const void *va, const void *vb)
 /* By the bits of enum mxbpf_collective_source. */
 static const char *const sources[] = {NULL, "arguments", "nvtx", "arguments, nvtx"};
 
-static int fill(const struct view *s, const struct buf *rows, struct operation *r, const struct collective_sum *from)
+static int collective_fill(const struct view *s, const struct buf *rows, struct operation *r,
+			   const struct collective_sum *from)
 {
 	const struct mxbpf_agg_collective *a = &from->all;
 	char text[COLLECTIVE_TEXT];
@@ -109,7 +110,7 @@ static int fill(const struct view *s, const struct buf *rows, struct operation *
 }
 
 /* Which columns people see. */
-static void look(struct table *t)
+static void collective_look(struct table *t)
 {
 	const struct operation *r = t->list.rows;
 	size_t i, k;
@@ -124,7 +125,7 @@ static void look(struct table *t)
 	}
 }
 
-static int make(const struct view *s, void *table)
+static int collective_make(const struct view *s, void *table)
 {
 	struct table *t = table;
 	struct buf rows = {0}, all = {0};
@@ -137,12 +138,12 @@ static int make(const struct view *s, void *table)
 	t->list.rows = r = calloc(n + 1, sizeof(*r));
 	err = err || r ? err : -ENOMEM;
 	for (i = 0; !err && i < n; i++) {
-		err = fill(s, &rows, &r[i], buf_at(&all, struct collective_sum, i));
+		err = collective_fill(s, &rows, &r[i], buf_at(&all, struct collective_sum, i));
 		t->single |= !strncmp(r[i].group_text, "only ", 5);
 	}
 	t->list.all = err ? 0 : n;
 	if (!err)
-		qsort(r, n, sizeof(*r), by_time);
+		qsort(r, n, sizeof(*r), collective_by_time);
 	for (i = 0; i < t->list.all; i++) {
 		r[i].group = view_word(r[i].group_text);
 		r[i].last = r[i].last_times ? view_word(r[i].last_text) : (struct view_text){0};
@@ -151,20 +152,20 @@ static int make(const struct view *s, void *table)
 		r[i].comm = view_word(r[i].comm_text);
 		r[i].comm_end = view_word(r[i].comm_text + strlen(r[i].comm_text) - DIGITS);
 	}
-	look(t);
+	collective_look(t);
 	buf_fini(&rows);
 	buf_fini(&all);
 	return err;
 }
 
-static void above(struct view *s, const void *table, const char *prefix)
+static void collective_above(struct view *s, const void *table, const char *prefix)
 {
 	out_printf(s->out, "%sCollectives: ", prefix);
 	view_put_rows(s, table);
 	out_puts(s->out, "\n");
 }
 
-static void below(struct view *s, const void *table, const char *prefix)
+static void collective_below(struct view *s, const void *table, const char *prefix)
 {
 	const struct table *t = table;
 	const struct operation *r = t->list.rows;
@@ -237,7 +238,7 @@ static const struct tbl_column columns[] = {
 #undef ROW
 
 /* Collectives are known of PyTorch, whose timelines have a form of their own, and of GPUs. */
-static bool when(const struct view *s)
+static bool collective_when(const struct view *s)
 {
 	const char *form = s->in->session->trace_form;
 
@@ -256,10 +257,10 @@ const struct view_sheet sheet_collective = {
 	.table_bytes = sizeof(struct table),
 	.people_max = SHOWN_MAX,
 	.if_any = true,
-	.when = when,
-	.make = make,
-	.above = above,
-	.below = below,
+	.when = collective_when,
+	.make = collective_make,
+	.above = collective_above,
+	.below = collective_below,
 };
 
 /* ---- by process */
@@ -360,7 +361,7 @@ const struct view_sheet sheet_collective_ranks = {
 	.table_bytes = sizeof(struct table),
 	.people_max = SHOWN_MAX,
 	.if_any = true,
-	.when = when,
+	.when = collective_when,
 	.make = make_ranks,
 	.above = above_ranks,
 };
@@ -445,7 +446,7 @@ const struct view_sheet sheet_collective_overlap = {
 	.table_bytes = sizeof(struct table),
 	.people_max = SHOWN_MAX,
 	.if_any = true,
-	.when = when,
+	.when = collective_when,
 	.make = make_overlap,
 	.above = above_overlap,
 };

@@ -30,7 +30,7 @@ static int plan(struct view_trace *t, void *vstate)
 	return err;
 }
 
-static void args(struct view_trace *t, void *vstate, const struct mxbpf_span *s)
+static void collective_args(struct view_trace *t, void *vstate, const struct mxbpf_span *s)
 {
 	const struct state *state = vstate;
 	const struct collective_part *p;
@@ -54,7 +54,7 @@ static void args(struct view_trace *t, void *vstate, const struct mxbpf_span *s)
 			   (double)p->bytes / (double)p->move_ns * collective_bus_factor(p->c->op, p->members));
 }
 
-static void fini(void *vstate)
+static void collective_trace_fini(void *vstate)
 {
 	struct state *state = vstate;
 
@@ -66,6 +66,6 @@ static void fini(void *vstate)
 const struct view_trace_feature collective_trace = {
 	.state_bytes = sizeof(struct state),
 	.plan = plan,
-	.args = {[VIEW_ARGS_NUMBERS] = args},
-	.fini = fini,
+	.args = {[VIEW_ARGS_NUMBERS] = collective_args},
+	.fini = collective_trace_fini,
 };

@@ -10,7 +10,7 @@ static int cost_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span
 	return 0;
 }
 
-static void add(struct mdl_row *r, const struct mxbpf_agg_cost *a)
+static void cost_fold_add(struct mdl_row *r, const struct mxbpf_agg_cost *a)
 {
 	add_sat(&r->cost_ns, a->cost_ns);
 	add_sat(&r->self_cost_ns, a->self_cost_ns);
@@ -25,7 +25,7 @@ static int cost_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	struct mdl_row *r = mdl_row_find(m, a->cls, a->name_id, a->h.tgid, a->device);
 
 	if (r)
-		add(r, a);
+		cost_fold_add(r, a);
 	return 0;
 }
 
@@ -56,7 +56,7 @@ static void cost_merge_row(struct mdl_row *to, const struct mdl_row *from)
 {
 	const struct mxbpf_agg_cost a = of_row(from);
 
-	add(to, &a);
+	cost_fold_add(to, &a);
 	cost_estimate_add(to, &from->estimate);
 }
 

@@ -63,14 +63,14 @@ struct state {
 	struct mxbpf_beat alone;   /* the beat's sums while the agent rested */
 };
 
-static struct state *state_of(const struct session *ses)
+static struct state *cost_state_of(const struct session *ses)
 {
 	return ses_state(ses, &cost_session);
 }
 
 struct slices *cost_slices(const struct session *ses)
 {
-	return state_of(ses)->slices;
+	return cost_state_of(ses)->slices;
 }
 
 /* How wrong the estimates can be: the usual error, and what a comparison may make of them. */
@@ -91,7 +91,7 @@ void cost_note_cpu(struct session *ses)
 	struct tgt_usage u;
 
 	if (!tgt_peek_usage(tgt_pid(ses->targets[0].tgt), &u))
-		state_of(ses)->target_cpu_ns = u.cpu_ns;
+		cost_state_of(ses)->target_cpu_ns = u.cpu_ns;
 }
 
 int cost_add(struct session *ses, const struct ses_target *of, struct err *e)
@@ -113,13 +113,13 @@ static bool foretells(const struct session *ses)
 
 	return o->exact && !o->command && !o->agent && !o->iterations && !o->follow_app && !o->delay_ns &&
 	       o->probes & PROBE_OP && !tgt_peek_usage(tgt_pid(ses->targets[0].tgt), &u) &&
-	       (double)(u.cpu_ns - state_of(ses)->target_cpu_ns) > WORKS * (double)since_ns;
+	       (double)(u.cpu_ns - cost_state_of(ses)->target_cpu_ns) > WORKS * (double)since_ns;
 }
 
 /* Before the first process is attached, and before the window. */
 int cost_prepare(struct session *ses, struct err *e)
 {
-	struct state *c = state_of(ses);
+	struct state *c = cost_state_of(ses);
 
 	if ((!ses->o->slices && !foretells(ses)) || ses->o->agent)
 		return 0;
@@ -129,9 +129,9 @@ int cost_prepare(struct session *ses, struct err *e)
 	return 0;
 }
 
-static int start(struct session *ses, struct err *e)
+static int cost_start(struct session *ses, struct err *e)
 {
-	struct state *c = state_of(ses);
+	struct state *c = cost_state_of(ses);
 
 	c->before = att_costs(ses->first->att);
 	c->began_ns = clock_ns(CLOCK_MONOTONIC);
@@ -193,7 +193,7 @@ static uint64_t agent_cost(const struct session *ses)
 
 static void start_beats(struct session *ses, uint64_t now)
 {
-	struct state *c = state_of(ses);
+	struct state *c = cost_state_of(ses);
 	const struct att_costs all = att_costs(ses->first->att);
 
 	measure_costs(ses, false);
@@ -225,7 +225,7 @@ static void put_remedy(const struct session *ses, const char *it, char *text, si
 
 void cost_begin(struct session *ses)
 {
-	struct state *c = state_of(ses);
+	struct state *c = cost_state_of(ses);
 	char remedy[REMEDY_BYTES], it[32];
 	struct slices_foretold f;
 
@@ -249,7 +249,7 @@ void cost_begin(struct session *ses)
 /* Warns while Ctrl-C still helps. */
 static void warn(struct session *ses, uint64_t now)
 {
-	struct state *c = state_of(ses);
+	struct state *c = cost_state_of(ses);
 	const struct att_costs all = all_costs(ses);
 	const uint64_t since_ns = now - c->began_ns;
 	char remedy[REMEDY_BYTES];
@@ -269,7 +269,7 @@ static void warn(struct session *ses, uint64_t now)
 static uint64_t measure(struct session *ses)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
-	struct state *c = state_of(ses);
+	struct state *c = cost_state_of(ses);
 
 	if (c->stage == COST_OFF || c->stage == COST_ON)
 		return UINT64_MAX;
@@ -304,7 +304,7 @@ static uint64_t measure(struct session *ses)
 
 static uint64_t tick(struct session *ses)
 {
-	const struct state *c = state_of(ses);
+	const struct state *c = cost_state_of(ses);
 	struct slices *s = c->slices;
 	const uint64_t due =
 		s && slices_any(s) ? UINT64_MAX : measure(ses); /* slices have a measurement of their own */
@@ -316,12 +316,12 @@ static uint64_t tick(struct session *ses)
 	return other < due ? other : due;
 }
 
-static void fini(struct session *ses)
+static void cost_fini(struct session *ses)
 {
 	slices_free(cost_slices(ses));
 }
 
-static void fill(struct mdl_cost *to, const struct att_costs *from, const struct att_costs *before)
+static void cost_load_fill(struct mdl_cost *to, const struct att_costs *from, const struct att_costs *before)
 {
 	to->trap_ns = from->trap_ns;
 	to->added_ns = from->added_ns - before->added_ns;
@@ -332,13 +332,13 @@ static void fill(struct mdl_cost *to, const struct att_costs *from, const struct
 
 static void account(const struct session *ses, struct mdl_session *s)
 {
-	const struct state *c = state_of(ses);
+	const struct state *c = cost_state_of(ses);
 	const struct att_costs all = all_costs(ses);
 
 	s->cost.agent_helps = agent_helps(ses);
 	if (c->stage == COST_OFF)
 		return;
-	fill(&s->cost, &all, &c->before);
+	cost_load_fill(&s->cost, &all, &c->before);
 	if (ses->agent.source) { /* probes of memory hit in its calls, and the comparison counts them among those */
 		s->cost.added_ns = s->cost.thread_ns = agent_cost(ses);
 		s->cost.scale = s->cost.added_ns ? 1000 : 0;
@@ -347,7 +347,7 @@ static void account(const struct session *ses, struct mdl_session *s)
 
 static void ends(struct session *ses)
 {
-	struct state *c = state_of(ses);
+	struct state *c = cost_state_of(ses);
 
 	if (c->slices)
 		slices_end(ses, c->slices);
@@ -481,7 +481,7 @@ static double hit_of(struct session *ses, const struct beats *first, double hit_
 	if (hit_ns < WORTH * first->cpu_ns || att_beat_second(ses->first->att, &ses->targets[0].plan, &ratio))
 		return hit_ns;
 	b = run_alone(ses, NULL);
-	both = beats_of(&b, &state_of(ses)->watched);
+	both = beats_of(&b, &cost_state_of(ses)->watched);
 	measured = ratio > 0 ? (both.cpu_ns - first->cpu_ns) / ratio : 0;
 	if (measured < hit_ns / 3 || measured > hit_ns * 3)
 		return hit_ns;
@@ -489,10 +489,10 @@ static double hit_of(struct session *ses, const struct beats *first, double hit_
 	return measured;
 }
 
-static void compare(struct session *ses, const struct beats *watched, double hit_ns)
+static void cost_compare(struct session *ses, const struct beats *watched, double hit_ns)
 {
 	struct mxbpf_beat b = run_alone(ses, NULL);
-	struct beats alone = beats_of(&b, &state_of(ses)->watched);
+	struct beats alone = beats_of(&b, &cost_state_of(ses)->watched);
 	double error;
 
 	hit_ns = hit_of(ses, &alone, hit_ns, &error);
@@ -507,7 +507,7 @@ static void compare(struct session *ses, const struct beats *watched, double hit
 /* Whether the cost is so large that it is worth measuring. */
 static bool is_worth(const struct session *ses)
 {
-	const struct state *c = state_of(ses);
+	const struct state *c = cost_state_of(ses);
 	const struct mxbpf_beat *b = &c->watched;
 
 	return c->stage != COST_OFF && b->n && (double)b->cost_ns > WORTH * (double)b->cpu_ns &&
@@ -516,7 +516,7 @@ static bool is_worth(const struct session *ses)
 
 static void alone(struct session *ses)
 {
-	struct state *c = state_of(ses);
+	struct state *c = cost_state_of(ses);
 	struct agent_phase rests = {.from_ns = clock_ns(CLOCK_MONOTONIC), .tid = c->agent.tid};
 
 	if (ses->agent.source && is_worth(ses))
@@ -525,7 +525,7 @@ static void alone(struct session *ses)
 
 static void compare_agent(struct session *ses, const struct beats *watched)
 {
-	const struct state *c = state_of(ses);
+	const struct state *c = cost_state_of(ses);
 	const struct beats x = beats_of(&c->alone, &c->watched);
 
 	if (x.n)
@@ -534,7 +534,7 @@ static void compare_agent(struct session *ses, const struct beats *watched)
 
 /* ---- iterations in slices and between them */
 
-static int by_time(const void *va, const void *vb)
+static int cost_by_time(const void *va, const void *vb)
 {
 	const double a = *(const double *)va, b = *(const double *)vb;
 
@@ -546,7 +546,7 @@ static double median_of(double *x, size_t n, double *error2)
 {
 	double spread;
 
-	qsort(x, n, sizeof(*x), by_time);
+	qsort(x, n, sizeof(*x), cost_by_time);
 	spread = (x[n * 3 / 4] - x[n / 4]) / 1.35 * 1.25; /* of a median, if they are spread normally */
 	*error2 = spread * spread / (double)n;
 	return x[n / 2];
@@ -628,7 +628,7 @@ static void offer_agent(struct session *ses)
 
 static void detached(struct session *ses)
 {
-	const struct state *its = state_of(ses);
+	const struct state *its = cost_state_of(ses);
 	struct mdl_cost *c = &ses->about.cost;
 	const struct beats watched = beats_of(&its->watched, &its->watched);
 	const bool sliced = its->slices && slices_any(its->slices), worth = is_worth(ses);
@@ -644,7 +644,7 @@ static void detached(struct session *ses)
 		err = att_beat_alone(ses->first->att, &ses->targets[0].plan, &hit_ns);
 	}
 	if (!sliced && !ses->agent.source && worth && !err)
-		compare(ses, &watched, (double)hit_ns);
+		cost_compare(ses, &watched, (double)hit_ns);
 	ses_detail(ses, "cost: %.0f intervals of %.0f us at the place that was chosen, %.0f us of them cost; %s",
 		   watched.n, watched.cpu_ns / 1000, watched.cost_ns / 1000,
 		   c->beats ? "compared"
@@ -660,11 +660,11 @@ static void detached(struct session *ses)
 
 const struct ses_feature cost_session = {
 	.state_bytes = sizeof(struct state),
-	.start = start,
+	.start = cost_start,
 	.tick = tick,
 	.ends = ends,
 	.alone = alone,
 	.detached = detached,
 	.account = account,
-	.fini = fini,
+	.fini = cost_fini,
 };

@@ -97,7 +97,7 @@ static void choose_sites(struct plan_state *p, bool marks)
 }
 
 /* Attaches the probes of a part of the slice. Returns whether that is done. */
-static bool attach(struct session *ses, struct slices *s, unsigned iterations)
+static bool cost_attach(struct session *ses, struct slices *s, unsigned iterations)
 {
 	struct plan_state *of = &s->plans[s->now.of - ses->targets];
 	const uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -166,7 +166,7 @@ void slices_note_speed(const struct slices *s, struct proc *p)
 	p->looked_iterations = ended;
 }
 
-static void begin(struct session *ses, struct slices *s, struct proc *p)
+static void cost_load_slice_begin(struct session *ses, struct slices *s, struct proc *p)
 {
 	slices_note_speed(s, p);
 	s->now = *p;
@@ -177,14 +177,14 @@ static void begin(struct session *ses, struct slices *s, struct proc *p)
 	s->costs_from_ns = att_costs_of(p->of->build->att, p->tgid);
 	if (s->nmeasured < MEASURED)
 		att_costs_measure(p->of->build->att, true);
-	if (!attach(ses, s, choose_length(s, p, ses->targets)))
+	if (!cost_attach(ses, s, choose_length(s, p, ses->targets)))
 		p->next_ns = s->began_ns + FAILED_NS; /* unless it has ended */
 	else if (s->blind)
 		att_slice_begin(p->of->build->att);
 	s->attach_ns = s->held_ns;
 }
 
-static void end(struct session *ses, struct slices *s)
+static void cost_end(struct session *ses, struct slices *s)
 {
 	struct ses_build *b = s->now.of->build;
 	const struct att_slice was = att_slice_close(b->att);
@@ -210,7 +210,7 @@ static bool begin_marks(struct session *ses, struct slices *s)
 	if (s->marks || !s->was.from_ns || s->builds[s->now.of->build->number].level != LEVEL_NOTHING)
 		return false;
 	s->marks = true;
-	return attach(ses, s, n < ITERATIONS ? ITERATIONS : n > MARKS ? MARKS : (unsigned)n);
+	return cost_attach(ses, s, n < ITERATIONS ? ITERATIONS : n > MARKS ? MARKS : (unsigned)n);
 }
 
 /* How long the process must work without a slice. */
@@ -237,7 +237,7 @@ static void plan_next(const struct session *ses, struct slices *s, struct proc *
 }
 
 /* What the slice says. */
-static struct mxbpf_slice_part part_of(const struct slices *s, const struct proc *p)
+static struct mxbpf_slice_part cost_part_of(const struct slices *s, const struct proc *p)
 {
 	const enum level level = s->builds[p->of->build->number].level;
 	const uint64_t ns = s->was.to_ns - s->was.from_ns, marks_ns = s->marked.to_ns - s->marked.from_ns;
@@ -260,7 +260,7 @@ static struct mxbpf_slice_part part_of(const struct slices *s, const struct proc
 	return r;
 }
 
-static void settle(struct session *ses, struct slices *s)
+static void cost_settle(struct session *ses, struct slices *s)
 {
 	struct proc *p = slices_proc(s, s->now.tgid);
 	struct mxbpf_slice_part part;
@@ -279,7 +279,7 @@ static void settle(struct session *ses, struct slices *s)
 	if (!s->was.from_ns)
 		return;
 	p->counted |= !s->blind;
-	part = part_of(s, p);
+	part = cost_part_of(s, p);
 	ses_detail(ses,
 		   "slice of process %u: %llu iterations in %llu us, cost %llu us, attaching %llu us; it stands for "
 		   "%llu iterations",
@@ -317,7 +317,7 @@ uint64_t slice_watch(struct session *ses, struct slices *s, uint64_t now)
 		if (s->stage == SETTLING && begin_marks(ses, s))
 			return now + WATCH_NS;
 		if (s->stage == SETTLING)
-			settle(ses, s);
+			cost_settle(ses, s);
 		s->stage = IDLE;
 		return now;
 	}
@@ -331,10 +331,10 @@ uint64_t slice_watch(struct session *ses, struct slices *s, uint64_t now)
 		break;
 	case ATT_SLICE_OPEN:
 		if (now >= att_slice_from(a) + open_most(ses, s))
-			end(ses, s);
+			cost_end(ses, s);
 		break;
 	case ATT_SLICE_OVER:
-		end(ses, s);
+		cost_end(ses, s);
 		break;
 	}
 	return now + WATCH_NS;
@@ -363,7 +363,7 @@ uint64_t slice_next(struct session *ses, struct slices *s, uint64_t now)
 			return now;
 		of->scan_at = now + RESCAN_NS;
 	}
-	begin(ses, s, best);
+	cost_load_slice_begin(ses, s, best);
 	return s->stage == ATTACHED ? slice_watch(ses, s, clock_ns(CLOCK_MONOTONIC)) : now + WATCH_NS;
 }
 
@@ -374,8 +374,8 @@ void slices_end(struct session *ses, struct slices *s)
 	if (s->stage == SCANNING)
 		s->stage = IDLE;
 	if (s->stage == ATTACHED) /* if it is the first part, there is no second */
-		end(ses, s);
+		cost_end(ses, s);
 	if (s->stage == SETTLING)
-		settle(ses, s);
+		cost_settle(ses, s);
 	slices_end_all(ses, s);
 }

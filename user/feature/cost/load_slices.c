@@ -88,7 +88,7 @@ double slices_limit(const struct session *ses)
 
 /* ---- what is attached always */
 
-static bool stays(const struct plan *p, const struct plan_site *s, enum level level)
+static bool cost_stays(const struct plan *p, const struct plan_site *s, enum level level)
 {
 	switch (s->row->action) {
 	case MXBPF_ACT_RAISE:
@@ -125,7 +125,7 @@ static int set_plan(struct session *ses, struct slices *s, unsigned i, enum leve
 		p->called[k] |= !plan_func_id(&of->plan, buf_at(&of->plan.sites, struct plan_site, k));
 	att_only_slices(of->build->att, level != LEVEL_ALL);
 	for (k = 0; k < n; k++)
-		p->left_out[k] = !stays(&of->plan, buf_at(&of->plan.sites, struct plan_site, k), level);
+		p->left_out[k] = !cost_stays(&of->plan, buf_at(&of->plan.sites, struct plan_site, k), level);
 	return att_leave_out(of->build->att, &of->plan, p->left_out, level == LEVEL_MARKS);
 }
 
@@ -356,7 +356,7 @@ static void keep_level(struct session *ses, struct slices *s, const struct ses_b
 
 /* ---- levels */
 
-static void tell(struct session *ses, struct build_state *st)
+static void cost_tell(struct session *ses, struct build_state *st)
 {
 	char n[32];
 
@@ -378,7 +378,7 @@ static void wait_for_retry(struct build_state *st, uint64_t now)
 }
 
 /* What is attached always: whether it costs too much, or how much is left for slices. */
-static void look(struct session *ses, struct slices *s, struct ses_build *b, uint64_t now)
+static void cost_look(struct session *ses, struct slices *s, struct ses_build *b, uint64_t now)
 {
 	struct build_state *st = &s->builds[b->number];
 	const double passed = (double)(now - st->last_ns);
@@ -400,7 +400,7 @@ static void look(struct session *ses, struct slices *s, struct ses_build *b, uin
 		st->failed = true;
 		keep_level(ses, s, b);
 		set_level(ses, s, b, LEVEL_LITTLE);
-		tell(ses, st);
+		cost_tell(ses, st);
 	} else if (st->level < LEVEL_NOTHING && (st->overhead > 2 * slices_limit(ses) || ++st->over >= OVER)) {
 		st->over = 0;
 		if (st->level != LEVEL_MARKS)
@@ -459,7 +459,7 @@ static void open_window(struct session *ses, struct slices *s)
 		ses_late_keep(b, late_kept(s->builds[b->number].level));
 		keep_partial(ses, b, s->builds[b->number].level);
 		resume(s, b);
-		tell(ses, &s->builds[b->number]);
+		cost_tell(ses, &s->builds[b->number]);
 	}
 }
 
@@ -491,7 +491,7 @@ uint64_t slices_tick(struct session *ses, struct slices *s)
 		} else if (now - st->last_ns >= look_ns(ses, b, st)) {
 			st->nlooks++;
 			note_processes(ses, s);
-			look(ses, s, b, now);
+			cost_look(ses, s, b, now);
 		}
 		its = st->last_ns + look_ns(ses, b, st);
 		due = its < due ? its : due;

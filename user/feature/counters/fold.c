@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static void merge(struct mxbpf_counter_sum *to, const struct mxbpf_counter_sum *from)
+static void counters_merge(struct mxbpf_counter_sum *to, const struct mxbpf_counter_sum *from)
 {
 	unsigned i;
 
@@ -21,7 +21,7 @@ void counters_add(struct mxbpf_counter_sum *to, const struct mxbpf_span *s)
 	if (s->counters[0] == MXBPF_COUNTER_NONE)
 		return;
 	memcpy(one.value, s->counters, sizeof(one.value));
-	merge(to, &one);
+	counters_merge(to, &one);
 }
 
 static int counters_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
@@ -37,7 +37,7 @@ static int counters_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	struct mdl_row *r = mdl_row_find(m, a->cls, a->name_id, a->h.tgid, a->device);
 
 	if (r)
-		merge(&r->counters, &a->sum);
+		counters_merge(&r->counters, &a->sum);
 	return 0;
 }
 
@@ -56,7 +56,7 @@ static int counters_emit_row(const struct mdl_row *r, struct buf *out)
 
 static void counters_merge_row(struct mdl_row *to, const struct mdl_row *from)
 {
-	merge(&to->counters, &from->counters);
+	counters_merge(&to->counters, &from->counters);
 }
 
 /* Nobody knows which part of the counters belongs to nested calls. */

@@ -15,13 +15,13 @@ unsigned counters_counted(const struct session *ses)
 	return *(const unsigned *)ses_state(ses, &counters_session);
 }
 
-static bool asked(const struct ses_opts *o)
+static bool counters_asked(const struct ses_opts *o)
 {
 	return o->counters;
 }
 
 /* Leaves out counters that this machine does not have. */
-static int check(struct session *ses, const struct ses_target *of, struct err *e)
+static int counters_check(struct session *ses, const struct ses_target *of, struct err *e)
 {
 	unsigned *counted = ses_state(ses, &counters_session);
 	char names[CTR_NAMES_BYTES];
@@ -35,7 +35,7 @@ static int check(struct session *ses, const struct ses_target *of, struct err *e
 	return 0;
 }
 
-static int describe(struct session *ses, const struct ses_target *of, struct mdl_session *s)
+static int counters_describe(struct session *ses, const struct ses_target *of, struct mdl_session *s)
 {
 	const unsigned counted = counters_counted(ses);
 	char names[CTR_NAMES_BYTES];
@@ -59,7 +59,7 @@ static int describe(struct session *ses, const struct ses_target *of, struct mdl
 
 const struct ses_feature counters_session = {
 	.state_bytes = sizeof(unsigned), /* counters_counted() */
-	.asked = asked,
-	.check = check,
-	.describe = describe,
+	.asked = counters_asked,
+	.check = counters_check,
+	.describe = counters_describe,
 };

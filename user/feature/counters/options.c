@@ -7,7 +7,7 @@
 #include <errno.h>
 
 /* The hardware counts at most four events of a thread at a time. */
-static int set(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+static int counters_set(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	int err = cmd_set_mask(opt, o, text, e);
 
@@ -26,7 +26,7 @@ const struct cmd_option counters_option = {
 		 "process cannot read them without a system call for each"),
 	.help = "Read performance counters (perf events) for each call, at most four, joined by commas: "
 		"cycles,instructions,task-clock",
-	.set = set,
+	.set = counters_set,
 	CMD_FIELD(ses.counters),
 	.word = ctr_name,
 	.after = "layers",

@@ -49,7 +49,7 @@ const char *view_counter_name(const struct mdl_session *s, unsigned i)
 }
 
 /* Returns the index of a counter in the session, or MXBPF_COUNTERS_MAX. */
-static unsigned find(const struct mdl_session *s, const char *name)
+static unsigned counters_find(const struct mdl_session *s, const char *name)
 {
 	unsigned i, n = view_ncounters(s);
 
@@ -63,7 +63,8 @@ const struct view_ratio *view_ratio(const struct mdl_session *s, unsigned i)
 	const struct view_ratio *r;
 
 	for (r = ratios; r < ratios + sizeof(ratios) / sizeof(ratios[0]); r++)
-		if (find(s, r->over) < MXBPF_COUNTERS_MAX && find(s, r->under) < MXBPF_COUNTERS_MAX && !i--)
+		if (counters_find(s, r->over) < MXBPF_COUNTERS_MAX && counters_find(s, r->under) < MXBPF_COUNTERS_MAX &&
+		    !i--)
 			return r;
 	return NULL;
 }
@@ -71,9 +72,9 @@ const struct view_ratio *view_ratio(const struct mdl_session *s, unsigned i)
 bool view_ratio_of(const struct mdl_session *s, const struct view_ratio *ratio, const struct mxbpf_counter_sum *c,
 		   double *v)
 {
-	uint64_t under = c->value[find(s, ratio->under)];
+	uint64_t under = c->value[counters_find(s, ratio->under)];
 
-	*v = under ? ratio->factor * (double)c->value[find(s, ratio->over)] / (double)under : 0;
+	*v = under ? ratio->factor * (double)c->value[counters_find(s, ratio->over)] / (double)under : 0;
 	return under;
 }
 
@@ -161,7 +162,7 @@ _Static_assert(2 + MXBPF_COUNTERS_MAX + VIEW_RATIOS_MAX <= VIEW_MADE_MAX, "there
 _Static_assert(sizeof(ratios) / sizeof(ratios[0]) <= VIEW_RATIOS_MAX, "a row has room for each ratio");
 #undef ROW
 
-static void above(struct view *s, const void *table, const char *prefix)
+static void counters_above(struct view *s, const void *table, const char *prefix)
 {
 	const struct view_list *t = table;
 
@@ -187,5 +188,5 @@ const struct view_sheet sheet_counters = {
 	.of_class = true,
 	.when = view_asks_counters,
 	.row = view_call_make,
-	.above = above,
+	.above = counters_above,
 };

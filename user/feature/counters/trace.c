@@ -3,12 +3,12 @@
 #include "feature/counters/counters.h"
 #include "view/timeline/trace.h"
 
-static bool when(const struct view *s)
+static bool counters_when(const struct view *s)
 {
 	return view_ncounters(s->in->session);
 }
 
-static void args(struct view_trace *t, void *state, const struct mxbpf_span *s)
+static void counters_args(struct view_trace *t, void *state, const struct mxbpf_span *s)
 {
 	const struct mdl_session *session = t->s.in->session;
 	unsigned i, n = view_ncounters(session);
@@ -28,4 +28,4 @@ static void args(struct view_trace *t, void *state, const struct mxbpf_span *s)
 	out_filled(t->s.out, (size_t)(p - start));
 }
 
-const struct view_trace_feature counters_trace = {.when = when, .args = {[VIEW_ARGS_NUMBERS] = args}};
+const struct view_trace_feature counters_trace = {.when = counters_when, .args = {[VIEW_ARGS_NUMBERS] = counters_args}};

@@ -16,14 +16,14 @@ struct state {
 	struct buf readings;
 };
 
-static uint64_t place_of(uint32_t domain, uint32_t bus, uint32_t device)
+static uint64_t devmem_place_of(uint32_t domain, uint32_t bus, uint32_t device)
 {
 	return (uint64_t)domain << 32 | (bus & 0xffff) << 16 | (device & 0xffff);
 }
 
-static uint64_t place(const struct mxbpf_gpu_used *r)
+static uint64_t devmem_place(const struct mxbpf_gpu_used *r)
 {
-	return place_of(r->pci_domain, r->pci_bus, r->pci_device);
+	return devmem_place_of(r->pci_domain, r->pci_bus, r->pci_device);
 }
 
 static bool is_change(const struct mxbpf_gpu_used *a, const struct mxbpf_gpu_used *b)
@@ -32,7 +32,7 @@ static bool is_change(const struct mxbpf_gpu_used *a, const struct mxbpf_gpu_use
 	       a->others != b->others;
 }
 
-static int fold(struct mdl *m, const struct mxbpf_rec *rec)
+static int devmem_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	struct mxbpf_gpu_used r = *(const struct mxbpf_gpu_used *)(const void *)rec;
 	struct state *t = mdl_state(m, &feature_devmem);
@@ -40,7 +40,7 @@ static int fold(struct mdl *m, const struct mxbpf_rec *rec)
 	bool added, changed;
 
 	r.h.size = sizeof(r); /* a newer version has a longer record */
-	row = t ? mdl_item_put(&t->index, &t->rows, r.h.tgid, place(&r), sizeof(*row), &added) : NULL;
+	row = t ? mdl_item_put(&t->index, &t->rows, r.h.tgid, devmem_place(&r), sizeof(*row), &added) : NULL;
 	if (!row)
 		return -ENOMEM;
 	changed = added || (r.h.ts_ns > row->last.h.ts_ns && is_change(&r, &row->last));
@@ -72,7 +72,7 @@ bool devmem_is_gpu(const struct mdl_session *s, uint32_t device)
 static const struct devmem_row *at_place(const struct mdl *m, uint32_t tgid, const struct mxbpf_gpu_device *d)
 {
 	const struct state *t = mdl_state_of(m, &feature_devmem);
-	const uint64_t *at = hash_get(&t->index, tgid, place_of(d->pci_domain, d->pci_bus, d->pci_device));
+	const uint64_t *at = hash_get(&t->index, tgid, devmem_place_of(d->pci_domain, d->pci_bus, d->pci_device));
 
 	return at ? buf_at(&t->rows, const struct devmem_row, *at - 1) : NULL;
 }
@@ -124,7 +124,8 @@ const struct mxbpf_gpu_used *devmem_at(const struct mdl *m, const struct mdl_ses
 		return NULL;
 	for (i = 0; i < buf_count(&t->readings, *r); i++) {
 		r = buf_at(&t->readings, const struct mxbpf_gpu_used, i);
-		if (r->h.tgid == of->last.h.tgid && place(r) == place(&of->last) && (!best || r->h.ts_ns <= ns))
+		if (r->h.tgid == of->last.h.tgid && devmem_place(r) == devmem_place(&of->last) &&
+		    (!best || r->h.ts_ns <= ns))
 			best = r;
 	}
 	return best ? best : &of->last;
@@ -133,7 +134,7 @@ const struct mxbpf_gpu_used *devmem_at(const struct mdl *m, const struct mdl_ses
 /* ---- the state */
 
 /* Readings come first, in their order: what is added behind them is not new. */
-static int emit(const struct mdl *m, struct buf *out)
+static int devmem_emit(const struct mdl *m, struct buf *out)
 {
 	const struct state *t = mdl_state_of(m, &feature_devmem);
 	const struct devmem_row *rows;
@@ -148,7 +149,7 @@ static int emit(const struct mdl *m, struct buf *out)
 	return err;
 }
 
-static int copy(struct mdl *to, const struct mdl *from)
+static int devmem_copy(struct mdl *to, const struct mdl *from)
 {
 	const struct state *f = mdl_state_of(from, &feature_devmem);
 	struct state *t = mdl_state(to, &feature_devmem);
@@ -158,7 +159,7 @@ static int copy(struct mdl *to, const struct mdl *from)
 	return mdl_items_copy(&t->index, &t->rows, &f->index, &f->rows);
 }
 
-static void fini(struct mdl *m)
+static void devmem_fold_fini(struct mdl *m)
 {
 	struct state *t = mdl_state(m, &feature_devmem);
 
@@ -169,8 +170,8 @@ static void fini(struct mdl *m)
 const struct mdl_feature feature_devmem = {
 	.session = &devmem_session,
 	.state_bytes = sizeof(struct state),
-	.kinds = {{MXBPF_GPU_USED, fold}},
-	.emit = emit,
-	.copy = copy,
-	.fini = fini,
+	.kinds = {{MXBPF_GPU_USED, devmem_fold}},
+	.emit = devmem_emit,
+	.copy = devmem_copy,
+	.fini = devmem_fold_fini,
 };

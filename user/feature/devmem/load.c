@@ -22,19 +22,19 @@ struct state {
 	int err;
 };
 
-static struct state *state_of(const struct session *ses)
+static struct state *devmem_state_of(const struct session *ses)
 {
 	return ses_state(ses, &devmem_session);
 }
 
-static bool asked(const struct ses_opts *o)
+static bool devmem_asked(const struct ses_opts *o)
 {
 	return o->memory;
 }
 
 static void open_driver(struct session *ses)
 {
-	struct state *d = state_of(ses);
+	struct state *d = devmem_state_of(ses);
 
 	if (d->opened)
 		return;
@@ -44,7 +44,7 @@ static void open_driver(struct session *ses)
 }
 
 /* The driver is asked from here on, so that it has told something when the window begins. */
-static int check(struct session *ses, const struct ses_target *of, struct err *e)
+static int devmem_check(struct session *ses, const struct ses_target *of, struct err *e)
 {
 	(void)of;
 	(void)e;
@@ -111,7 +111,7 @@ static struct mxbpf_gpu_used reading(const struct nvml_list *l, uint32_t gpu, ui
 	return r;
 }
 
-static void put(struct state *d, uint32_t gpu, uint32_t tgid, uint64_t now_ns)
+static void devmem_put(struct state *d, uint32_t gpu, uint32_t tgid, uint64_t now_ns)
 {
 	const struct mxbpf_gpu_used r = reading(&d->list, gpu, tgid, now_ns);
 
@@ -131,7 +131,7 @@ static bool is_watched(const struct state *d, uint32_t pid)
 /* A record for each GPU of which the driver says something, and one for each process of the session on it. */
 static void read_gpus(struct session *ses, bool resumed)
 {
-	struct state *d = state_of(ses);
+	struct state *d = devmem_state_of(ses);
 	const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	unsigned i;
 
@@ -142,14 +142,14 @@ static void read_gpus(struct session *ses, bool resumed)
 	nvml_take(d->nvml, true, &d->list);
 	for (i = 0; i < d->list.n; i++)
 		if (is_told(&d->list, i))
-			put(d, i, 0, now_ns);
+			devmem_put(d, i, 0, now_ns);
 	for (i = 0; i < d->list.nprocesses; i++)
 		if (is_told(&d->list, d->list.processes[i].gpu) && is_watched(d, d->list.processes[i].pid))
-			put(d, d->list.processes[i].gpu, d->list.processes[i].pid, now_ns);
+			devmem_put(d, d->list.processes[i].gpu, d->list.processes[i].pid, now_ns);
 	ses_keep(ses, d->recs.data, d->recs.len, d->err);
 }
 
-static int start(struct session *ses, struct err *e)
+static int devmem_start(struct session *ses, struct err *e)
 {
 	(void)e;
 	open_driver(ses);
@@ -158,36 +158,36 @@ static int start(struct session *ses, struct err *e)
 }
 
 /* The numbers of the runtime's allocator are those of the end, too. */
-static void end(struct session *ses)
+static void devmem_end(struct session *ses)
 {
-	nvml_refresh(state_of(ses)->nvml, END_MS);
+	nvml_refresh(devmem_state_of(ses)->nvml, END_MS);
 	read_gpus(ses, false);
 }
 
 /* A driver that hangs holds a thread in its library, whose functions at exit() would wait for it. */
-static void leave(int status, void *unused)
+static void devmem_leave(int status, void *unused)
 {
 	(void)unused;
 	fflush(NULL);
 	_exit(status);
 }
 
-static void fini(struct session *ses)
+static void devmem_load_fini(struct session *ses)
 {
-	struct state *d = state_of(ses);
+	struct state *d = devmem_state_of(ses);
 
 	if (!nvml_close(d->nvml))
-		on_exit(leave, NULL);
+		on_exit(devmem_leave, NULL);
 	buf_fini(&d->pids);
 	buf_fini(&d->recs);
 }
 
 const struct ses_feature devmem_session = {
 	.state_bytes = sizeof(struct state),
-	.asked = asked,
-	.check = check,
-	.start = start,
+	.asked = devmem_asked,
+	.check = devmem_check,
+	.start = devmem_start,
 	.read = read_gpus,
-	.end = end,
-	.fini = fini,
+	.end = devmem_end,
+	.fini = devmem_load_fini,
 };

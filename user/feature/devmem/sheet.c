@@ -153,7 +153,7 @@ static void add_others(const struct view *s, struct table *t, struct row *r, con
 	t->list.all += n;
 }
 
-static int by_place(const void *va, const void *vb)
+static int devmem_by_place(const void *va, const void *vb)
 {
 	const struct row *a = va, *b = vb;
 
@@ -164,7 +164,7 @@ static int by_place(const void *va, const void *vb)
 	return a->device < b->device ? -1 : a->device > b->device;
 }
 
-static int make(const struct view *s, void *table)
+static int devmem_make(const struct view *s, void *table)
 {
 	struct table *t = table;
 	struct row *r;
@@ -182,7 +182,7 @@ static int make(const struct view *s, void *table)
 		add_others(s, t, r + t->list.all, taken);
 		for (i = 0; i < t->list.all; i++)
 			t->processes |= r[i].tgid != r[0].tgid;
-		qsort(r, t->list.all, sizeof(*r), by_place);
+		qsort(r, t->list.all, sizeof(*r), devmem_by_place);
 		for (i = 0; i < t->list.all; i++)
 			put_label(s, &r[i], t->processes);
 	}
@@ -192,13 +192,13 @@ static int make(const struct view *s, void *table)
 
 /* ---- for people */
 
-static void above(struct view *s, const void *table, const char *prefix)
+static void devmem_above(struct view *s, const void *table, const char *prefix)
 {
 	(void)table;
 	out_printf(s->out, "%sMemory of the GPU as NVIDIA's driver counts it (NVML), at the end\n", prefix);
 }
 
-static void below(struct view *s, const void *table, const char *prefix)
+static void devmem_below(struct view *s, const void *table, const char *prefix)
 {
 	const struct table *t = table;
 
@@ -236,7 +236,7 @@ static int print(struct view *s, const void *table)
 	return err;
 }
 
-static bool when(const struct view *s)
+static bool devmem_when(const struct view *s)
 {
 	return s->in->session->held;
 }
@@ -291,9 +291,9 @@ const struct view_sheet sheet_devmem = {
 	.table_bytes = sizeof(struct table),
 	.whole = true,
 	.if_any = true,
-	.when = when,
-	.make = make,
-	.above = above,
-	.below = below,
+	.when = devmem_when,
+	.make = devmem_make,
+	.above = devmem_above,
+	.below = devmem_below,
 	.print = print,
 };

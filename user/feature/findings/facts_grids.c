@@ -10,7 +10,7 @@
 #include "feature/activity/occupancy.h"
 #include "feature/findings/rules.h"
 
-static const struct mxbpf_gpu_device *device_of(const struct mdl *m, uint32_t tgid, uint32_t device)
+static const struct mxbpf_gpu_device *findings_device_of(const struct mdl *m, uint32_t tgid, uint32_t device)
 {
 	size_t n, i;
 	const struct mxbpf_gpu_device *d = activity_devices(m, &n);
@@ -43,7 +43,7 @@ void facts_grids(struct mdl *m, struct facts *f)
 		a = &rows[i]->a;
 		if (a->cls != MXBPF_ACTIVITY_KERNEL || !a->count || a->varies & MXBPF_SHAPE_GRID)
 			continue;
-		o = activity_occupancy(device_of(m, a->h.tgid, a->device), a);
+		o = activity_occupancy(findings_device_of(m, a->h.tgid, a->device), a);
 		if (o.grid != OCCUPANCY_GRID_SMALL || is_exchange(m, a->name_id))
 			continue;
 		unused_ns = whole((double)a->total_ns * (1 - o.multiprocessors));

@@ -193,7 +193,8 @@ static int add_round(const struct mdl *m, const struct place *p, const struct mx
 	return holder ? add_holder(m, holder, closest != NOT_BEHIND, s) : 0;
 }
 
-static int judge(const struct mdl *m, const struct place *p, const struct mxbpf_look *l, size_t n, struct facts *f)
+static int findings_facts_locked_judge(const struct mdl *m, const struct place *p, const struct mxbpf_look *l, size_t n,
+				       struct facts *f)
 {
 	struct sums s = {.rounds = 0};
 	size_t i, from = 0;
@@ -238,7 +239,7 @@ int facts_locked(const struct mdl *m, struct facts *f)
 		err = find_place(m, l, known, &most);
 	}
 	if (!err && most.line.looks)
-		err = judge(m, &most, l, known, f);
+		err = findings_facts_locked_judge(m, &most, l, known, f);
 	f->locked.tgid = most.tgid;
 	free(l);
 	return err;

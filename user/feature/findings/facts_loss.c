@@ -70,7 +70,7 @@ static const struct {
 	{"", "calls", "--pid PID --ring-size 64M", NULL},
 };
 
-static unsigned row_of(const struct facts *f)
+static unsigned findings_row_of(const struct facts *f)
 {
 	unsigned i = 0;
 
@@ -81,7 +81,7 @@ static unsigned row_of(const struct facts *f)
 
 const char *next_lost(const struct facts *f)
 {
-	const unsigned i = row_of(f);
+	const unsigned i = findings_row_of(f);
 
 	return f->lost.memory && losses[i].next_memory ? losses[i].next_memory : losses[i].next;
 }
@@ -91,7 +91,7 @@ void rules_lost_say(const struct facts *f, struct buf *b)
 	char lost[32], of[32];
 
 	buf_printf(b, "mxbpf lost %.0f%% of the records of %s, %s of %s: counts and totals below are too low",
-		   100 * f->lost.share, losses[row_of(f)].what, fmt_count(f->lost.of.dropped, lost),
+		   100 * f->lost.share, losses[findings_row_of(f)].what, fmt_count(f->lost.of.dropped, lost),
 		   fmt_count(f->lost.of.attempted, of));
 }
 

@@ -24,7 +24,7 @@ static bool is_more(const struct sum *a, const struct sum *b)
 	return a->grown_bytes != b->grown_bytes ? a->grown_bytes > b->grown_bytes : a->live_bytes > b->live_bytes;
 }
 
-static void describe(const struct mdl *m, uint64_t name_id, uint64_t stack_id, char text[2 * FACTS_LINE_BYTES])
+static void findings_describe(const struct mdl *m, uint64_t name_id, uint64_t stack_id, char text[2 * FACTS_LINE_BYTES])
 {
 	size_t len, line_len = 0;
 	const char *name = mdl_name(m, name_id, &len);
@@ -68,7 +68,7 @@ int facts_owner(const struct mdl *m, struct facts *f, uint32_t tgid)
 	}
 	if (most) {
 		f->grown_owner.live_bytes = most->live_bytes;
-		describe(m, most->first->name_id, most->first->stack_id, f->grown_owner.text);
+		findings_describe(m, most->first->name_id, most->first->stack_id, f->grown_owner.text);
 	}
 	hash_fini(&index);
 	buf_fini(&sums);
@@ -79,7 +79,7 @@ static void describe_class(const struct mdl *m, unsigned cls, uint64_t name_id, 
 			   char text[2 * FACTS_LINE_BYTES])
 {
 	if (cls)
-		describe(m, name_id, stack_id, text);
+		findings_describe(m, name_id, stack_id, text);
 	else
 		snprintf(text, 2 * FACTS_LINE_BYTES, "the program, outside of operators,");
 }

@@ -27,7 +27,7 @@ static bool is_annotation(const struct mdl_row *r)
 	return r->traits & MXBPF_TRAIT_USER;
 }
 
-static int by_name(const void *va, const void *vb)
+static int findings_by_name(const void *va, const void *vb)
 {
 	const struct calls *a = va, *b = vb;
 
@@ -55,11 +55,11 @@ static uint32_t busiest(const struct mdl_row *const *rows, size_t n)
 }
 
 /* Adds rows of one name up, for example those of several shapes. Returns the number of names. */
-static size_t join(struct calls *c, size_t n)
+static size_t findings_join(struct calls *c, size_t n)
 {
 	size_t i, kept = 0;
 
-	qsort(c, n, sizeof(*c), by_name);
+	qsort(c, n, sizeof(*c), findings_by_name);
 	for (i = 0; i < n; i++)
 		if (kept && c[kept - 1].name_id == c[i].name_id)
 			add_sat(&c[kept - 1].count, c[i].count);
@@ -162,7 +162,7 @@ int facts_passes(struct mdl *m, struct facts *f)
 		add_sat(&f->passes.calls, rows[i]->count);
 		add_sat(&f->passes.op_ns, rows[i]->self_ns);
 	}
-	names = join(c, names);
+	names = findings_join(c, names);
 	qsort(c, names, sizeof(*c), by_count);
 	for (i = 0; i < names && !passes; i++)
 		if (c[i].count >= PASSES_LEAST && fits(c, names, c[i].count))

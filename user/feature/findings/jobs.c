@@ -32,18 +32,18 @@ static struct findings_job job_of(const struct mdl *m, const struct mdl_session 
 	return (struct findings_job){.name = name, .root = root_of(m, tgid), .tgid = tgid};
 }
 
-static bool is_same(const struct findings_job *a, const struct findings_job *b)
+static bool findings_is_same(const struct findings_job *a, const struct findings_job *b)
 {
 	return a->name && b->name ? !strcmp(a->name, b->name) : a->root == b->root;
 }
 
-static int add(struct buf *jobs, const struct findings_job *one, uint64_t ns)
+static int findings_add(struct buf *jobs, const struct findings_job *one, uint64_t ns)
 {
 	struct findings_job *job = NULL;
 	size_t i;
 
 	for (i = 0; i < buf_count(jobs, *job) && !job; i++)
-		if (is_same(buf_at(jobs, struct findings_job, i), one))
+		if (findings_is_same(buf_at(jobs, struct findings_job, i), one))
 			job = buf_at(jobs, struct findings_job, i);
 	if (!job) {
 		if (buf_put(jobs, one, sizeof(*one)))
@@ -92,7 +92,7 @@ static bool has_operators(struct mdl *m, uint32_t tgid)
 	return false;
 }
 
-static int by_time(const void *va, const void *vb)
+static int findings_by_time(const void *va, const void *vb)
 {
 	const struct findings_job *a = va, *b = vb;
 
@@ -114,10 +114,10 @@ int findings_jobs(struct mdl *m, const struct mdl_session *s, struct buf *jobs)
 		if (!ns && !(has_lines(m, s->labels[i].pid) && has_operators(m, s->labels[i].pid)))
 			continue;
 		one = job_of(m, s, s->labels[i].pid);
-		err = add(jobs, &one, ns);
+		err = findings_add(jobs, &one, ns);
 	}
 	if (!err && jobs->len)
-		qsort(jobs->data, buf_count(jobs, one), sizeof(one), by_time);
+		qsort(jobs->data, buf_count(jobs, one), sizeof(one), findings_by_time);
 	return err;
 }
 
@@ -132,7 +132,7 @@ static bool of_job(void *ctx, uint32_t tgid)
 	const struct only *o = ctx;
 	const struct findings_job of = job_of(o->m, o->s, tgid);
 
-	return is_same(o->job, &of);
+	return findings_is_same(o->job, &of);
 }
 
 struct mdl *findings_only(const struct mdl *m, const struct mdl_session *s, const struct findings_job *job)

@@ -8,7 +8,7 @@
 #include "base/fmt.h"
 #include "base/whole.h"
 
-static void put_line(const struct fact_line *l, const char *before, struct buf *b)
+static void findings_put_line(const struct fact_line *l, const char *before, struct buf *b)
 {
 	if (l->looks)
 		buf_printf(b, "%s%s, %.0f%% of %" PRIu64 " samples", before, l->text,
@@ -32,7 +32,7 @@ void rules_locked_say(const struct facts *f, struct buf *b)
 
 void rules_locked_evidence(const struct facts *f, struct buf *b)
 {
-	put_line(&f->locked.holds, "the thread that has it is at ", b);
+	findings_put_line(&f->locked.holds, "the thread that has it is at ", b);
 }
 
 /* ---- a compiler */
@@ -51,7 +51,7 @@ void rules_compiling_say(const struct facts *f, struct buf *b)
 
 void rules_compiling_evidence(const struct facts *f, struct buf *b)
 {
-	put_line(&f->compiling.line, "while it compiles, your code is at ", b);
+	findings_put_line(&f->compiling.line, "while it compiles, your code is at ", b);
 }
 
 /* ---- memory of a program without iterations */

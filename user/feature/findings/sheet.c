@@ -37,18 +37,18 @@ struct table {
 	size_t jobs; /* of the session, also those without a place here */
 };
 
-static struct view_text text_of(const struct buf *b)
+static struct view_text findings_text_of(const struct buf *b)
 {
 	return (struct view_text){b->len ? b->data : NULL, b->len};
 }
 
-static void put_row(const struct view *s, const struct told *t, const struct finding *f, struct row *r)
+static void findings_put_row(const struct view *s, const struct told *t, const struct finding *f, struct row *r)
 {
 	*r = (struct row){
 		.key = view_word(f->rule->key),
-		.text = text_of(&f->text),
-		.evidence = text_of(&f->evidence),
-		.next = text_of(&f->next),
+		.text = findings_text_of(&f->text),
+		.evidence = findings_text_of(&f->evidence),
+		.next = findings_text_of(&f->next),
 		.pid = f->pid	? f->pid
 		       : t->own ? t->job.tgid
 				: mdl_target_of(s->in->session).pid,
@@ -60,7 +60,7 @@ static void put_row(const struct view *s, const struct told *t, const struct fin
 }
 
 /* Judges each job by itself, for the numbers of one explain nothing of another. */
-static int judge(const struct view *s, struct table *t)
+static int findings_sheet_judge(const struct view *s, struct table *t)
 {
 	struct mdl *m = s->in->processes ? s->in->processes : s->in->model;
 	struct buf jobs = {0};
@@ -82,10 +82,10 @@ static int judge(const struct view *s, struct table *t)
 	return err;
 }
 
-static int make(const struct view *s, void *table)
+static int findings_sheet_make(const struct view *s, void *table)
 {
 	struct table *t = table;
-	const int err = judge(s, t);
+	const int err = findings_sheet_judge(s, t);
 	struct row *r;
 	unsigned i, k;
 
@@ -98,11 +98,11 @@ static int make(const struct view *s, void *table)
 		return -ENOMEM;
 	for (i = 0; i < t->n; i++)
 		for (k = 0; k < t->told[i].found.n; k++)
-			put_row(s, &t->told[i], &t->told[i].found.list[k], r++);
+			findings_put_row(s, &t->told[i], &t->told[i].found.list[k], r++);
 	return 0;
 }
 
-static void fini(void *table)
+static void findings_sheet_fini(void *table)
 {
 	struct table *t = table;
 	unsigned i;
@@ -113,7 +113,7 @@ static void fini(void *table)
 	}
 }
 
-static void put_parts(struct view *s, const struct facts *f)
+static void findings_put_parts(struct view *s, const struct facts *f)
 {
 	uint8_t order[MXBPF_STEP_PARTS];
 	const unsigned n = steps_large_parts(f->loop.part_ns, f->loop.known_ns, order);
@@ -233,7 +233,7 @@ static void put_rate(struct view *s, const struct facts *f)
 	else
 		put_speed(s, f->loop.n, f->loop.total_ns);
 	if (f->loop.known_ns)
-		put_parts(s, f);
+		findings_put_parts(s, f);
 	if (part < 1)
 		out_printf(s->out, "; %s %.2g%% of the window", f->loop.n == 1 ? "it takes" : "they take", 100 * part);
 	if (part < 1)
@@ -358,7 +358,7 @@ static int print(struct view *s, const void *table)
  * Recordings of before version 1.3 have nothing that rules could judge by, and neither have windows that are too short
  * for a look at the lines. Memory that was out is a finding of its own, and so are lost records.
  */
-static bool when(const struct view *s)
+static bool findings_when(const struct view *s)
 {
 	const struct memory_failed *failed = memory_failures(s->in->model);
 	const struct mdl_source *which;
@@ -396,8 +396,8 @@ const struct view_sheet sheet_findings = {
 	.table_bytes = sizeof(struct table),
 	.first = true,
 	.whole = true,
-	.when = when,
-	.make = make,
-	.fini = fini,
+	.when = findings_when,
+	.make = findings_sheet_make,
+	.fini = findings_sheet_fini,
 	.print = print,
 };

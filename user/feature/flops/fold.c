@@ -124,7 +124,7 @@ static const struct product {
 	{"aten::linear", linear, .inputs = true},
 };
 
-static const struct product *find(const char *name, size_t len)
+static const struct product *flops_find(const char *name, size_t len)
 {
 	size_t i;
 
@@ -136,7 +136,7 @@ static const struct product *find(const char *name, size_t len)
 
 enum flops_estimate flops_estimate(const char *name, size_t name_len, const char *args, size_t len, uint64_t *flops)
 {
-	const struct product *p = find(name, name_len);
+	const struct product *p = flops_find(name, name_len);
 	const struct flops_array *data, *weight, *made;
 	struct flops_arrays in, out;
 	uint64_t each, wanted = 1;

@@ -6,7 +6,7 @@
 
 #include "view/timeline/trace.h"
 
-static void args(struct view_trace *t, void *state, const struct mxbpf_span *s)
+static void flops_args(struct view_trace *t, void *state, const struct mxbpf_span *s)
 {
 	struct mdl_flops f = {0};
 
@@ -17,4 +17,4 @@ static void args(struct view_trace *t, void *state, const struct mxbpf_span *s)
 			   f.ns ? (double)f.ops / (double)f.ns : 0.0);
 }
 
-const struct view_trace_feature flops_trace = {.when = view_shows_flops, .args = {[VIEW_ARGS_CALL] = args}};
+const struct view_trace_feature flops_trace = {.when = view_shows_flops, .args = {[VIEW_ARGS_CALL] = flops_args}};

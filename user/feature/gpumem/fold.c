@@ -36,7 +36,7 @@ struct state {
 	struct buf stored; /* struct mxbpf_gpu_inside */
 };
 
-static struct state *state_of(struct mdl *m)
+static struct state *gpumem_state_of(struct mdl *m)
 {
 	return mdl_state(m, &feature_gpumem);
 }
@@ -44,7 +44,7 @@ static struct state *state_of(struct mdl *m)
 /* From now on spans are kept: there is a GPU. */
 static int device(struct mdl *m)
 {
-	struct state *t = state_of(m);
+	struct state *t = gpumem_state_of(m);
 
 	if (t && !t->spans)
 		t->spans = mem_zalloc(SPANS_KEPT * sizeof(*t->spans));
@@ -90,7 +90,7 @@ static int add_row(struct hash *index, struct buf *rows, const struct mxbpf_agg_
 	return 0;
 }
 
-static int add_call(struct hash *index, struct buf *rows, const struct call *c)
+static int gpumem_add_call(struct hash *index, struct buf *rows, const struct call *c)
 {
 	const struct mxbpf_gpu_alloc *a = &c->a;
 	const bool failed = a->flags & MXBPF_GPU_ALLOC_FAILED, freed = a->flags & MXBPF_GPU_ALLOC_FREED;
@@ -115,7 +115,7 @@ static int add_call(struct hash *index, struct buf *rows, const struct call *c)
 
 /* ---- joining */
 
-static void look_at(struct call *c, const struct kept_span *s)
+static void gpumem_look_at(struct call *c, const struct kept_span *s)
 {
 	if (s->tid != c->a.tid || s->tgid != c->a.h.tgid || s->start_ns > c->a.h.ts_ns || s->end_ns < c->a.h.ts_ns ||
 	    s->start_ns < c->op_start_ns)
@@ -125,7 +125,7 @@ static void look_at(struct call *c, const struct kept_span *s)
 	c->stack_id = s->stack_id;
 }
 
-static int span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
+static int gpumem_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
 {
 	struct state *t = (struct state *)mdl_state_of(m, &feature_gpumem);
 	const bool details = s->h.size >= MXBPF_SPAN_BYTES_DETAILS;
@@ -143,13 +143,13 @@ static int span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
 				.tgid = s->h.tgid,
 				.tid = s->tid};
 	for (i = 0; i < buf_count(&t->calls, struct call); i++)
-		look_at(buf_at(&t->calls, struct call, i), k);
+		gpumem_look_at(buf_at(&t->calls, struct call, i), k);
 	return 0;
 }
 
 /* A call that has failed, or maps memory, has no record of memory. Its GPU is that of the thread's call before it, if
  * there is one. */
-static uint32_t device_of(const struct state *t, const struct mxbpf_gpu_alloc *a)
+static uint32_t gpumem_device_of(const struct state *t, const struct mxbpf_gpu_alloc *a)
 {
 	size_t i = buf_count(&t->calls, struct call);
 	const struct mxbpf_gpu_alloc *before;
@@ -163,40 +163,40 @@ static uint32_t device_of(const struct state *t, const struct mxbpf_gpu_alloc *a
 }
 
 /* The older half of the calls counts. */
-static int settle(struct state *t)
+static int gpumem_settle(struct state *t)
 {
 	const size_t n = buf_count(&t->calls, struct call), gone = n / 2;
 	struct call *c = (struct call *)t->calls.data;
 	size_t i;
 
 	for (i = 0; i < gone; i++)
-		if (add_call(&t->row_index, &t->rows, &c[i]))
+		if (gpumem_add_call(&t->row_index, &t->rows, &c[i]))
 			return -ENOMEM;
 	memmove(c, c + gone, (n - gone) * sizeof(*c));
 	t->calls.len -= gone * sizeof(*c);
 	return 0;
 }
 
-static int fold(struct mdl *m, const struct mxbpf_rec *rec)
+static int gpumem_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct state *t = state_of(m);
+	struct state *t = gpumem_state_of(m);
 	struct call c = {.a = *(const struct mxbpf_gpu_alloc *)(const void *)rec};
 	uint64_t i;
 
 	if (!t || mdl_expect_name(m, c.a.name_id) || gpumem_regions_call(&t->regions, &c.a))
 		return -ENOMEM;
-	c.a.device = device_of(t, &c.a);
+	c.a.device = gpumem_device_of(t, &c.a);
 	for (i = 0; t->spans && i < t->nspans && i < SPANS_KEPT; i++)
-		look_at(&c, &t->spans[i]);
+		gpumem_look_at(&c, &t->spans[i]);
 	if (buf_put(&t->calls, &c, sizeof(c)))
 		return -ENOMEM;
-	return buf_count(&t->calls, struct call) > CALLS_KEPT ? settle(t) : 0;
+	return buf_count(&t->calls, struct call) > CALLS_KEPT ? gpumem_settle(t) : 0;
 }
 
 static int fold_row(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_agg_gpu_alloc *r = (const void *)rec;
-	struct state *t = state_of(m);
+	struct state *t = gpumem_state_of(m);
 
 	if (!t || mdl_expect_name(m, r->name_id) || mdl_expect_name(m, r->op_id))
 		return -ENOMEM;
@@ -210,7 +210,7 @@ static int alloc(struct mdl *m, const struct mxbpf_alloc *a)
 
 	if (a->h.size < sizeof(*a) || !a->pool_bytes) /* shorter forms lack what the allocator counts */
 		return 0;
-	t = state_of(m);
+	t = gpumem_state_of(m);
 	return t ? gpumem_regions_report(&t->regions, a) : -ENOMEM;
 }
 
@@ -238,7 +238,7 @@ const struct mxbpf_gpu_inside *gpumem_stored(const struct mdl *m, uint32_t tgid,
 static int fold_stored(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	struct mxbpf_gpu_inside r = *(const struct mxbpf_gpu_inside *)(const void *)rec;
-	struct state *t = state_of(m);
+	struct state *t = gpumem_state_of(m);
 
 	r.h.size = sizeof(r); /* a newer version has a longer record */
 	return t ? buf_put_latest(&t->stored, &r, sizeof(r), STORED_MAX) : -ENOMEM;
@@ -258,13 +258,13 @@ int gpumem_rows(const struct mdl *m, struct buf *out)
 		return 0;
 	err = mdl_items_copy(&index, &rows, &t->row_index, &t->rows);
 	for (i = 0; !err && i < buf_count(&t->calls, struct call); i++)
-		err = add_call(&index, &rows, buf_at(&t->calls, const struct call, i));
+		err = gpumem_add_call(&index, &rows, buf_at(&t->calls, const struct call, i));
 	err = err ? err : buf_put(out, rows.data, rows.len);
 	mdl_items_fini(&index, &rows);
 	return err;
 }
 
-static int emit(const struct mdl *m, struct buf *out)
+static int gpumem_emit(const struct mdl *m, struct buf *out)
 {
 	const struct mxbpf_mem_time *t;
 	struct mxbpf_gpu_inside one;
@@ -281,10 +281,10 @@ static int emit(const struct mdl *m, struct buf *out)
 	return err;
 }
 
-static int copy(struct mdl *to, const struct mdl *from)
+static int gpumem_copy(struct mdl *to, const struct mdl *from)
 {
 	const struct state *f = mdl_state_of(from, &feature_gpumem);
-	struct state *t = state_of(to);
+	struct state *t = gpumem_state_of(to);
 
 	if (!t || buf_put(&t->calls, f->calls.data, f->calls.len) || gpumem_regions_copy(&t->regions, &f->regions) ||
 	    buf_put(&t->stored, f->stored.data, f->stored.len))
@@ -293,9 +293,9 @@ static int copy(struct mdl *to, const struct mdl *from)
 }
 
 /* Calls count in the interval in which they came. Spans go on, because a later call may lie in one of them. */
-static int move(struct mdl *to, struct mdl *from, uint64_t now_ns)
+static int gpumem_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 {
-	struct state *t = state_of(to), *f = state_of(from);
+	struct state *t = gpumem_state_of(to), *f = gpumem_state_of(from);
 
 	(void)now_ns;
 	if (!t)
@@ -318,9 +318,9 @@ static int processes(const struct mdl *m, mdl_process_fn fn, void *ctx)
 	return err;
 }
 
-static void fini(struct mdl *m)
+static void gpumem_fini(struct mdl *m)
 {
-	struct state *t = state_of(m);
+	struct state *t = gpumem_state_of(m);
 
 	mem_free(t->spans);
 	buf_fini(&t->calls);
@@ -333,13 +333,13 @@ static void fini(struct mdl *m)
 const struct mdl_feature feature_gpumem = {
 	.state_bytes = sizeof(struct state),
 	.by_process = true, /* each process numbers its devices itself */
-	.kinds = {{MXBPF_GPU_ALLOC, fold}, {MXBPF_AGG_GPU_ALLOC, fold_row}, {MXBPF_GPU_INSIDE, fold_stored}},
-	.span = span,
+	.kinds = {{MXBPF_GPU_ALLOC, gpumem_fold}, {MXBPF_AGG_GPU_ALLOC, fold_row}, {MXBPF_GPU_INSIDE, fold_stored}},
+	.span = gpumem_span,
 	.device = device,
 	.alloc = alloc,
-	.emit = emit,
-	.copy = copy,
-	.move = move,
+	.emit = gpumem_emit,
+	.copy = gpumem_copy,
+	.move = gpumem_move,
 	.processes = processes,
-	.fini = fini,
+	.fini = gpumem_fini,
 };

@@ -59,7 +59,7 @@ static int take_blocks(const struct mdl *m, const struct mxbpf_mem_time *t, stru
  * Walks over the blocks of a region, from the *i-th on. Returns the largest piece between them, and adds their bytes.
  * Pieces of a file can overlap; then the sum is too large, and the result is not used.
  */
-static uint64_t walk(struct piece *region, const struct buf *blocks, size_t *i, uint64_t *used)
+static uint64_t gpumem_walk(struct piece *region, const struct buf *blocks, size_t *i, uint64_t *used)
 {
 	const uint64_t end = region->addr + region->bytes;
 	uint64_t at = region->addr, largest = 0;
@@ -80,8 +80,8 @@ static uint64_t walk(struct piece *region, const struct buf *blocks, size_t *i, 
 	return end > at && end - at > largest ? end - at : largest;
 }
 
-static void fill(struct buf *regions, const struct buf *blocks, const struct mxbpf_mem_time *t,
-		 struct mxbpf_gpu_inside *to)
+static void gpumem_fill(struct buf *regions, const struct buf *blocks, const struct mxbpf_mem_time *t,
+			struct mxbpf_gpu_inside *to)
 {
 	uint64_t used = 0, segments = 0, outside = 0, largest = 0, one;
 	struct piece *r;
@@ -89,7 +89,7 @@ static void fill(struct buf *regions, const struct buf *blocks, const struct mxb
 
 	for (i = 0; i < buf_count(regions, *r); i++) {
 		r = buf_at(regions, struct piece, i);
-		one = walk(r, blocks, &at, &used);
+		one = gpumem_walk(r, blocks, &at, &used);
 		add_sat(r->segment ? &segments : &outside, r->bytes);
 		largest = r->segment && one > largest ? one : largest;
 	}
@@ -113,7 +113,7 @@ struct mxbpf_gpu_inside gpumem_inside(const struct mdl *m, const struct mxbpf_me
 	if (stored)
 		return *stored;
 	if (from && from->on && !from->lost && !take_regions(from, t, &regions) && !take_blocks(m, t, &blocks))
-		fill(&regions, &blocks, t, &to);
+		gpumem_fill(&regions, &blocks, t, &to);
 	buf_fini(&regions);
 	buf_fini(&blocks);
 	return to;

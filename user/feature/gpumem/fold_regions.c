@@ -22,7 +22,7 @@ static struct gpumem_region *region_at(const struct gpumem_regions *r, uint64_t 
 	return at ? buf_at(&r->all, struct gpumem_region, *at) : NULL;
 }
 
-static int add(struct gpumem_regions *r, const struct gpumem_region *one)
+static int gpumem_fold_regions_add(struct gpumem_regions *r, const struct gpumem_region *one)
 {
 	struct gpumem_region *to = region_at(r, one->addr, one->tgid);
 	uint64_t *at;
@@ -60,7 +60,7 @@ int gpumem_regions_call(struct gpumem_regions *r, const struct mxbpf_gpu_alloc *
 		return 0;
 	grown = hash_get(&r->grown, a->addr, a->h.tgid);
 	with.segment = grown && is_soon(a->h.ts_ns, *grown);
-	return add(r, &with);
+	return gpumem_fold_regions_add(r, &with);
 }
 
 int gpumem_regions_report(struct gpumem_regions *r, const struct mxbpf_alloc *a)

@@ -40,7 +40,7 @@ static int by_row(const void *va, const void *vb)
 	return a->a.h.tgid < b->a.h.tgid ? -1 : a->a.h.tgid > b->a.h.tgid;
 }
 
-static int by_time(const void *va, const void *vb)
+static int gpumem_by_time(const void *va, const void *vb)
 {
 	const struct row *a = va, *b = vb;
 
@@ -49,7 +49,7 @@ static int by_time(const void *va, const void *vb)
 	return by_row(a, b);
 }
 
-static void add(struct mxbpf_agg_gpu_alloc *to, const struct mxbpf_agg_gpu_alloc *from)
+static void gpumem_sheet_add(struct mxbpf_agg_gpu_alloc *to, const struct mxbpf_agg_gpu_alloc *from)
 {
 	add_sat(&to->count, from->count);
 	add_sat(&to->failed, from->failed);
@@ -61,7 +61,7 @@ static void add(struct mxbpf_agg_gpu_alloc *to, const struct mxbpf_agg_gpu_alloc
 }
 
 /* Merges rows whose stacks have the same line. Returns the number of rows. */
-static size_t merge(struct row *r, size_t n)
+static size_t gpumem_merge(struct row *r, size_t n)
 {
 	size_t i, last = 0;
 
@@ -70,12 +70,12 @@ static size_t merge(struct row *r, size_t n)
 		if (by_row(&r[last], &r[i]))
 			r[++last] = r[i];
 		else
-			add(&r[last].a, &r[i].a);
+			gpumem_sheet_add(&r[last].a, &r[i].a);
 	}
 	return n ? last + 1 : 0;
 }
 
-static struct row row_of(const struct mdl *m, const struct mxbpf_agg_gpu_alloc *a)
+static struct row gpumem_row_of(const struct mdl *m, const struct mxbpf_agg_gpu_alloc *a)
 {
 	struct row r = {.a = *a, .kind = a->kind < KINDS ? a->kind : MXBPF_MEMORY_UNKNOWN};
 
@@ -88,7 +88,7 @@ static struct row row_of(const struct mdl *m, const struct mxbpf_agg_gpu_alloc *
 	return r;
 }
 
-static int make(const struct view *s, void *table)
+static int gpumem_make(const struct view *s, void *table)
 {
 	struct table *t = table;
 	struct buf all = {0};
@@ -99,11 +99,11 @@ static int make(const struct view *s, void *table)
 	t->list.all = err ? 0 : buf_count(&all, r->a);
 	t->list.rows = r = err ? NULL : calloc(t->list.all + 1, sizeof(*r));
 	for (i = 0; r && i < t->list.all; i++)
-		r[i] = row_of(s->in->model, buf_at(&all, const struct mxbpf_agg_gpu_alloc, i));
+		r[i] = gpumem_row_of(s->in->model, buf_at(&all, const struct mxbpf_agg_gpu_alloc, i));
 	buf_fini(&all);
 	if (!r)
 		return -ENOMEM;
-	t->list.all = merge(r, t->list.all);
+	t->list.all = gpumem_merge(r, t->list.all);
 	for (i = 0; i < t->list.all; i++) {
 		add_sat(&t->count, r[i].a.count);
 		add_sat(&t->failed, r[i].a.failed);
@@ -112,12 +112,12 @@ static int make(const struct view *s, void *table)
 		t->lines |= r[i].line.len;
 	}
 	t->failures = t->failed;
-	qsort(r, t->list.all, sizeof(*r), by_time);
+	qsort(r, t->list.all, sizeof(*r), gpumem_by_time);
 	gpu_show_empty(s, &t->list);
 	return 0;
 }
 
-static void above(struct view *s, const void *table, const char *prefix)
+static void gpumem_above(struct view *s, const void *table, const char *prefix)
 {
 	const struct table *t = table;
 	char n[32], ns[24];
@@ -164,6 +164,6 @@ const struct view_sheet sheet_gpu_allocs = {
 	.table_bytes = sizeof(struct table),
 	.if_any = true,
 	.when = gpu_when,
-	.make = make,
-	.above = above,
+	.make = gpumem_make,
+	.above = gpumem_above,
 };

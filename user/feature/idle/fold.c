@@ -15,7 +15,7 @@
 #define BACKLOG_MAX (1u << 12) /* spans before the first sign of a GPU */
 #define WAITS_MAX   (1u << 16)
 
-static struct idle_state *state_of(struct mdl *m)
+static struct idle_state *idle_state_of(struct mdl *m)
 {
 	return mdl_state(m, &feature_idle);
 }
@@ -42,12 +42,12 @@ const char *const idle_cause_words[MXBPF_IDLE_CAUSES] = {
 
 /* ---- rows */
 
-static uint64_t key_of(const struct mxbpf_agg_gpu_idle *r)
+static uint64_t idle_key_of(const struct mxbpf_agg_gpu_idle *r)
 {
 	return r->name_id ^ r->stack_id * 0x9e3779b97f4a7c15ull;
 }
 
-static uint64_t place_of(const struct mxbpf_agg_gpu_idle *r)
+static uint64_t idle_place_of(const struct mxbpf_agg_gpu_idle *r)
 {
 	return (uint64_t)r->h.tgid << 32 | (uint64_t)(r->device & 0xffffff) << 8 | r->cause;
 }
@@ -57,9 +57,9 @@ struct mxbpf_agg_gpu_idle *idle_row(struct idle_state *t, const struct mxbpf_agg
 	struct mxbpf_agg_gpu_idle key = *like, *r;
 	bool added;
 
-	if (buf_count(&t->rows, key) >= ROWS_MAX && !hash_get(&t->row_index, key_of(&key), place_of(&key)))
+	if (buf_count(&t->rows, key) >= ROWS_MAX && !hash_get(&t->row_index, idle_key_of(&key), idle_place_of(&key)))
 		key.name_id = key.stack_id = 0;
-	r = mdl_item_put(&t->row_index, &t->rows, key_of(&key), place_of(&key), sizeof(*r), &added);
+	r = mdl_item_put(&t->row_index, &t->rows, idle_key_of(&key), idle_place_of(&key), sizeof(*r), &added);
 	if (r && added)
 		*r = (struct mxbpf_agg_gpu_idle){
 			.h = {.kind = MXBPF_AGG_GPU_IDLE, .size = sizeof(*r), .tgid = key.h.tgid},
@@ -71,7 +71,7 @@ struct mxbpf_agg_gpu_idle *idle_row(struct idle_state *t, const struct mxbpf_agg
 	return r;
 }
 
-static int add(struct idle_state *t, const struct mxbpf_agg_gpu_idle *from)
+static int idle_add(struct idle_state *t, const struct mxbpf_agg_gpu_idle *from)
 {
 	struct mxbpf_agg_gpu_idle *r = idle_row(t, from);
 
@@ -86,17 +86,17 @@ static int add(struct idle_state *t, const struct mxbpf_agg_gpu_idle *from)
 	return 0;
 }
 
-static int fold(struct mdl *m, const struct mxbpf_rec *rec)
+static int idle_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct idle_state *t = state_of(m);
+	struct idle_state *t = idle_state_of(m);
 	const struct mxbpf_agg_gpu_idle *r = (const void *)rec;
 
-	return t && (!r->name_id || !mdl_expect_name(m, r->name_id)) ? add(t, r) : -ENOMEM;
+	return t && (!r->name_id || !mdl_expect_name(m, r->name_id)) ? idle_add(t, r) : -ENOMEM;
 }
 
 static int fold_piece(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct idle_state *t = state_of(m);
+	struct idle_state *t = idle_state_of(m);
 	const struct mxbpf_gpu_idle *r = (const void *)rec;
 
 	return t && (!r->name_id || !mdl_expect_name(m, r->name_id)) ? idle_piece_put(t, r) : -ENOMEM;
@@ -104,14 +104,14 @@ static int fold_piece(struct mdl *m, const struct mxbpf_rec *rec)
 
 static int fold_step(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct idle_state *t = state_of(m);
+	struct idle_state *t = idle_state_of(m);
 
 	return t ? idle_step_put(t, (const void *)rec) : -ENOMEM;
 }
 
 /* ---- what a sweep needs */
 
-static int by_end(const void *va, const void *vb)
+static int idle_fold_by_end(const void *va, const void *vb)
 {
 	const struct idle_span *a = va, *b = vb;
 
@@ -119,7 +119,7 @@ static int by_end(const void *va, const void *vb)
 }
 
 /* Takes over the spans before the first sign of a GPU. */
-static int begin(struct idle_state *t)
+static int idle_fold_begin(struct idle_state *t)
 {
 	const size_t kept = t->nbacklog < BACKLOG_MAX ? t->nbacklog : BACKLOG_MAX;
 	int err = t->on ? 0 : buf_put(&t->spans, t->backlog, kept * sizeof(*t->backlog));
@@ -136,18 +136,18 @@ static int begin(struct idle_state *t)
 /* From now on spans are kept: there is a GPU. */
 static int device(struct mdl *m)
 {
-	struct idle_state *t = state_of(m);
+	struct idle_state *t = idle_state_of(m);
 
-	return t ? begin(t) : -ENOMEM;
+	return t ? idle_fold_begin(t) : -ENOMEM;
 }
 
 static int activity(struct mdl *m, const struct mxbpf_activity *a)
 {
 	const struct idle_wait wait = {win_stream(&a->track), a->h.ts_ns, a->h.tgid};
 	const struct win_work work = win_work_of(a);
-	struct idle_state *t = state_of(m);
+	struct idle_state *t = idle_state_of(m);
 
-	if (!t || begin(t))
+	if (!t || idle_fold_begin(t))
 		return -ENOMEM;
 	if (a->cls == MXBPF_ACTIVITY_SYNC)
 		return a->sync_type == MXBPF_SYNC_STREAM_WAITS
@@ -165,7 +165,7 @@ static int fold_off(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_off_cpu *r = (const void *)rec;
 	const struct idle_off off = {rec->ts_ns, r->back_ns, r->woken_ns, rec->tgid, r->tid};
-	struct idle_state *t = state_of(m);
+	struct idle_state *t = idle_state_of(m);
 
 	return t ? idle_off_put(t, &off) : -ENOMEM;
 }
@@ -175,10 +175,10 @@ static int off_cpu(struct mdl *m, const struct mxbpf_sched *r)
 {
 	const struct idle_off off = {r->h.ts_ns, r->back_ns, r->woken_ns, r->h.tgid, r->tid};
 
-	return mdl_state_of(m, &feature_idle) ? idle_off_put(state_of(m), &off) : 0;
+	return mdl_state_of(m, &feature_idle) ? idle_off_put(idle_state_of(m), &off) : 0;
 }
 
-static uint16_t part_of(uint64_t ns, uint64_t nested_ns, uint64_t all_ns)
+static uint16_t idle_fold_part_of(uint64_t ns, uint64_t nested_ns, uint64_t all_ns)
 {
 	const uint64_t own_ns = ns > nested_ns ? ns - nested_ns : 0;
 
@@ -198,8 +198,8 @@ static void fill_span(struct idle_span *span, const struct mxbpf_span *s)
 				   .async = s->flags & MXBPF_SPAN_ASYNC};
 	if (!(s->flags & MXBPF_SPAN_ACCOUNT) || s->account.flags & MXBPF_ACCOUNT_PART)
 		return;
-	span->runq = part_of(s->account.runq_ns, s->nested.runq_ns, s->self_ns);
-	span->blocked = part_of(s->account.blocked_ns, s->nested.blocked_ns, s->self_ns);
+	span->runq = idle_fold_part_of(s->account.runq_ns, s->nested.runq_ns, s->self_ns);
+	span->blocked = idle_fold_part_of(s->account.blocked_ns, s->nested.blocked_ns, s->self_ns);
 	if (span->blocked > IDLE_WHOLE - span->runq)
 		span->blocked = (uint16_t)(IDLE_WHOLE - span->runq);
 }
@@ -207,7 +207,7 @@ static void fill_span(struct idle_span *span, const struct mxbpf_span *s)
 /* A recording may be of a session without GPUs, so this is cheap before the first sign of one. */
 static int span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
 {
-	struct idle_state *t = state_of(m);
+	struct idle_state *t = idle_state_of(m);
 	struct idle_span *to;
 
 	if (!t)
@@ -246,7 +246,7 @@ static void forget_spans(struct idle_state *t)
 	n = buf_count(&t->spans, *s);
 	if (n < SPANS_MAX)
 		return;
-	buf_sort(&t->spans, sizeof(*s), by_end);
+	buf_sort(&t->spans, sizeof(*s), idle_fold_by_end);
 	t->lost_ns = s[n / 2 - 1].end_ns > t->lost_ns ? s[n / 2 - 1].end_ns : t->lost_ns;
 	t->spans.len = (n - n / 2) * sizeof(*s);
 	memmove(s, s + n / 2, t->spans.len);
@@ -254,7 +254,7 @@ static void forget_spans(struct idle_state *t)
 
 static int window(struct mdl *m)
 {
-	struct idle_state *t = state_of(m);
+	struct idle_state *t = idle_state_of(m);
 	const size_t nwork = buf_count(&t->work.all, struct win_work), nspans = buf_count(&t->spans, struct idle_span);
 	int err;
 
@@ -332,11 +332,11 @@ static int add_busy(struct idle_state *t, const struct idle_device *d)
 	const struct mxbpf_agg_gpu_idle busy = {
 		.h.tgid = d->tgid, .device = d->device, .first_ns = d->first_ns, .last_ns = d->now_ns};
 
-	return add(t, &busy);
+	return idle_add(t, &busy);
 }
 
 /* Sweeps everything. */
-static int finish(const struct mdl *m, struct idle_state *t)
+static int idle_finish(const struct mdl *m, struct idle_state *t)
 {
 	size_t i;
 	int err = t->work.all.len || t->devices.len ? idle_sweep(m, t, UINT64_MAX) : 0;
@@ -355,7 +355,7 @@ int idle_results(const struct mdl *m, struct idle_results *out)
 	if (!t || (!t->on && !t->rows.len))
 		return 0;
 	err = copy_state(&all, t);
-	err = err ? err : finish(m, &all);
+	err = err ? err : idle_finish(m, &all);
 	if (err) {
 		state_fini(&all);
 		return err;
@@ -383,7 +383,7 @@ int idle_rows(const struct mdl *m, struct buf *out)
 	return err;
 }
 
-static int emit(const struct mdl *m, struct buf *out)
+static int idle_emit(const struct mdl *m, struct buf *out)
 {
 	struct idle_results all = {0};
 	int err = idle_results(m, &all);
@@ -394,21 +394,21 @@ static int emit(const struct mdl *m, struct buf *out)
 	return err;
 }
 
-static int copy(struct mdl *to, const struct mdl *from)
+static int idle_copy(struct mdl *to, const struct mdl *from)
 {
-	struct idle_state *t = state_of(to);
+	struct idle_state *t = idle_state_of(to);
 
 	return t ? copy_state(t, mdl_state_of(from, &feature_idle)) : -ENOMEM;
 }
 
 /* What is pending counts in `from`. `to` begins with the work that each device had then. */
-static int move(struct mdl *to, struct mdl *from, uint64_t now_ns)
+static int idle_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 {
-	struct idle_state *t = state_of(to), *f = state_of(from);
+	struct idle_state *t = idle_state_of(to), *f = idle_state_of(from);
 	struct idle_device *d;
 	size_t i;
 
-	if (!t || finish(from, f) || copy_kept(t, f))
+	if (!t || idle_finish(from, f) || copy_kept(t, f))
 		return -ENOMEM;
 	for (i = 0; i < buf_count(&t->devices, *d); i++) {
 		d = buf_at(&t->devices, struct idle_device, i);
@@ -428,16 +428,16 @@ static int processes(const struct mdl *m, mdl_process_fn fn, void *ctx)
 	return mdl_items_processes(&t->rows, sizeof(struct mxbpf_agg_gpu_idle), fn, ctx);
 }
 
-static void fini(struct mdl *m)
+static void idle_fini(struct mdl *m)
 {
-	state_fini(state_of(m));
+	state_fini(idle_state_of(m));
 }
 
 const struct mdl_feature feature_idle = {
 	.state_bytes = sizeof(struct idle_state),
 	.of_devices = true,
 	.by_process = true, /* each process numbers its devices itself */
-	.kinds = {{MXBPF_AGG_GPU_IDLE, fold},
+	.kinds = {{MXBPF_AGG_GPU_IDLE, idle_fold},
 		  {MXBPF_GPU_IDLE, fold_piece},
 		  {MXBPF_GPU_STEP, fold_step},
 		  {MXBPF_OFF_CPU, fold_off}},
@@ -447,9 +447,9 @@ const struct mdl_feature feature_idle = {
 	.launch = launched,
 	.off_cpu = off_cpu,
 	.window = window,
-	.emit = emit,
-	.copy = copy,
-	.move = move,
+	.emit = idle_emit,
+	.copy = idle_copy,
+	.move = idle_move,
 	.processes = processes,
-	.fini = fini,
+	.fini = idle_fini,
 };

@@ -81,7 +81,7 @@ static int by_cause(const void *va, const void *vb)
 }
 
 /* Busy first, then the causes with the most time, then what is in none. */
-static int by_time(const void *va, const void *vb)
+static int idle_by_time(const void *va, const void *vb)
 {
 	const struct row *a = va, *b = vb;
 
@@ -153,7 +153,7 @@ static void choose_lines(struct row *r, struct buf *lines)
 }
 
 /* Adds up the n records of a GPU and a cause. */
-static void fill(const struct view *s, struct row *r, const struct mxbpf_agg_gpu_idle *a, size_t n)
+static void idle_fill(const struct view *s, struct row *r, const struct mxbpf_agg_gpu_idle *a, size_t n)
 {
 	struct buf lines = {0};
 	uint64_t ns = 0;
@@ -212,7 +212,7 @@ static struct row *make_device(const struct view *s, struct table *t, struct row
 	for (i = 0; i < n; i = k) {
 		for (k = i; k < n && a[k].cause == a[i].cause; k++)
 			;
-		fill(s, r, &a[i], k - i);
+		idle_fill(s, r, &a[i], k - i);
 		all_ns += r->ns;
 		r += r->ns || !r->which;
 	}
@@ -252,7 +252,7 @@ static void put_place(struct row *r)
 }
 
 /* Sorting has moved the texts. */
-static void put_texts(const struct view *s, struct row *r, bool processes)
+static void idle_put_texts(const struct view *s, struct row *r, bool processes)
 {
 	char process[VIEW_LABEL_BYTES + 2] = "", owner[VIEW_LABEL_BYTES];
 	size_t i;
@@ -273,7 +273,7 @@ static void put_texts(const struct view *s, struct row *r, bool processes)
 	r->by_line.all = r->by_line.n;
 }
 
-static int make(const struct view *s, void *table)
+static int idle_make(const struct view *s, void *table)
 {
 	struct table *t = table;
 	struct idle_results all = {0};
@@ -297,15 +297,15 @@ static int make(const struct view *s, void *table)
 	}
 	t->list.all = rows ? (size_t)(r - rows) : 0;
 	if (t->list.all)
-		qsort(rows, t->list.all, sizeof(*rows), by_time);
+		qsort(rows, t->list.all, sizeof(*rows), idle_by_time);
 	for (i = 0; i < t->list.all; i++)
-		put_texts(s, &rows[i], rows[0].tgid != rows[t->list.all - 1].tgid);
+		idle_put_texts(s, &rows[i], rows[0].tgid != rows[t->list.all - 1].tgid);
 	idle_results_fini(&all);
 	gpu_show_empty(s, &t->list);
 	return rows ? 0 : -ENOMEM;
 }
 
-static void above(struct view *s, const void *table, const char *prefix)
+static void idle_above(struct view *s, const void *table, const char *prefix)
 {
 	const struct table *t = table;
 	char idle[24], all[24];
@@ -314,7 +314,7 @@ static void above(struct view *s, const void *table, const char *prefix)
 		   fmt_ns(t->all_ns, all), t->all_ns ? 100 * (double)t->idle_ns / (double)t->all_ns : 0);
 }
 
-static void below(struct view *s, const void *table, const char *prefix)
+static void idle_below(struct view *s, const void *table, const char *prefix)
 {
 	const struct view_list *list = &((const struct table *)table)->list;
 	const struct row *r = list->rows;
@@ -399,7 +399,7 @@ const struct view_sheet sheet_gpu_idle = {
 	.if_any = true,
 	.whole = true,
 	.when = gpu_when,
-	.make = make,
-	.above = above,
-	.below = below,
+	.make = idle_make,
+	.above = idle_above,
+	.below = idle_below,
 };

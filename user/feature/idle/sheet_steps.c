@@ -9,7 +9,7 @@
 
 #include "view/sheet.h"
 
-static int by_start(const void *va, const void *vb)
+static int idle_sheet_steps_by_start(const void *va, const void *vb)
 {
 	const struct mxbpf_gpu_step *a = va, *b = vb;
 
@@ -35,7 +35,7 @@ static uint64_t median(uint64_t *ns, size_t n)
 	return n ? ns[(n + 1) / 2 - 1] : 0;
 }
 
-static bool is_same(const struct mxbpf_gpu_step *a, const struct mxbpf_gpu_step *b)
+static bool idle_is_same(const struct mxbpf_gpu_step *a, const struct mxbpf_gpu_step *b)
 {
 	return a->h.tgid == b->h.tgid && a->h.ts_ns == b->h.ts_ns;
 }
@@ -49,7 +49,7 @@ static void join_devices(struct buf *steps)
 
 	for (i = 0; i < n; i = k) {
 		all = s[i];
-		for (k = i + 1; k < n && is_same(&s[k], &all); k++)
+		for (k = i + 1; k < n && idle_is_same(&s[k], &all); k++)
 			for (cause = 0; cause < MXBPF_IDLE_CAUSES; cause++)
 				add_sat(&all.ns[cause], s[k].ns[cause]);
 		for (cause = 0; cause < MXBPF_IDLE_CAUSES; cause++)
@@ -88,7 +88,7 @@ int idle_steps_open(const struct mdl *m, struct idle_steps *t)
 	all.steps = (struct buf){0};
 	idle_results_fini(&all);
 	if (t->means.len)
-		qsort(t->means.data, buf_count(&t->means, *s), sizeof(*s), by_start);
+		qsort(t->means.data, buf_count(&t->means, *s), sizeof(*s), idle_sheet_steps_by_start);
 	join_devices(&t->means);
 	s = (const struct mxbpf_gpu_step *)t->means.data;
 	n = buf_count(&t->means, *s);
@@ -107,13 +107,14 @@ void idle_steps_close(struct idle_steps *t)
 }
 
 /* Returns the times of an iteration. In a sum of processes it has none of its own, so its start tells it. */
-static const struct mxbpf_gpu_step *find(const struct buf *means, const struct mxbpf_iteration *it)
+static const struct mxbpf_gpu_step *idle_find(const struct buf *means, const struct mxbpf_iteration *it)
 {
 	const struct mxbpf_gpu_step like = {.h = it->h}, *s = (const struct mxbpf_gpu_step *)means->data;
 	size_t i;
 
 	if (!means->len || it->h.tgid)
-		return means->len ? bsearch(&like, s, buf_count(means, *s), sizeof(*s), by_start) : NULL;
+		return means->len ? bsearch(&like, s, buf_count(means, *s), sizeof(*s), idle_sheet_steps_by_start)
+				  : NULL;
 	for (i = 0; i < buf_count(means, *s); i++)
 		if (s[i].h.ts_ns == it->h.ts_ns)
 			return &s[i];
@@ -135,7 +136,7 @@ static const struct mxbpf_gpu_step *median_of(const struct idle_steps *t, uint32
 
 void idle_step_of(const struct idle_steps *t, const struct mxbpf_iteration *it, struct idle_step *step)
 {
-	const struct mxbpf_gpu_step *s = find(&t->means, it), *mid = s ? median_of(t, s->h.tgid) : NULL;
+	const struct mxbpf_gpu_step *s = idle_find(&t->means, it), *mid = s ? median_of(t, s->h.tgid) : NULL;
 	unsigned i;
 
 	*step = (struct idle_step){.longer = MXBPF_IDLE_CAUSES};

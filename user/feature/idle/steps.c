@@ -57,7 +57,7 @@ struct step {
 	struct mxbpf_gpu_step r;
 };
 
-static int by_start(const void *va, const void *vb)
+static int idle_steps_by_start(const void *va, const void *vb)
 {
 	const struct step *a = va, *b = vb;
 
@@ -65,8 +65,8 @@ static int by_start(const void *va, const void *vb)
 }
 
 /* Appends the iterations of a device that have no times yet, in order. */
-static int choose(const struct idle_state *t, struct idle_device *d, const struct buf *iterations, bool all,
-		  struct buf *steps)
+static int idle_choose(const struct idle_state *t, struct idle_device *d, const struct buf *iterations, bool all,
+		       struct buf *steps)
 {
 	const uint64_t until_ns = d->steps_until_ns;
 	const struct mxbpf_iteration *it;
@@ -87,11 +87,11 @@ static int choose(const struct idle_state *t, struct idle_device *d, const struc
 		if (s.from_ns < s.to_ns && it->h.ts_ns >= t->forgotten_ns && buf_put(steps, &s, sizeof(s)))
 			return -ENOMEM;
 	}
-	buf_sort(steps, sizeof(s), by_start);
+	buf_sort(steps, sizeof(s), idle_steps_by_start);
 	return 0;
 }
 
-static int by_end(const void *va, const void *vb)
+static int idle_steps_by_end(const void *va, const void *vb)
 {
 	const struct step *a = va, *b = vb;
 
@@ -106,7 +106,7 @@ static void add_piece(const struct buf *steps, const struct mxbpf_gpu_idle *p)
 	struct step *s;
 	size_t i;
 
-	for (i = buf_first(steps, sizeof(behind), &behind, by_end); i < buf_count(steps, *s); i++) {
+	for (i = buf_first(steps, sizeof(behind), &behind, idle_steps_by_end); i < buf_count(steps, *s); i++) {
 		s = buf_at(steps, struct step, i);
 		if (s->from_ns >= end_ns)
 			return;
@@ -117,7 +117,7 @@ static void add_piece(const struct buf *steps, const struct mxbpf_gpu_idle *p)
 }
 
 /* What has no cause was busy. */
-static int keep(struct idle_state *t, const struct buf *steps)
+static int idle_keep(struct idle_state *t, const struct buf *steps)
 {
 	uint64_t idle_ns;
 	struct step *s;
@@ -138,7 +138,7 @@ static int make_device(struct idle_state *t, struct idle_device *d, const struct
 {
 	const struct mxbpf_gpu_idle *p;
 	struct buf steps = {0};
-	int err = choose(t, d, iterations, all, &steps);
+	int err = idle_choose(t, d, iterations, all, &steps);
 	size_t i;
 
 	for (i = 0; !err && steps.len && i < buf_count(&t->pieces, *p); i++) {
@@ -146,7 +146,7 @@ static int make_device(struct idle_state *t, struct idle_device *d, const struct
 		if (p->h.tgid == d->tgid && p->device == d->device)
 			add_piece(&steps, p);
 	}
-	err = err ? err : keep(t, &steps);
+	err = err ? err : idle_keep(t, &steps);
 	buf_fini(&steps);
 	return err;
 }

@@ -37,7 +37,7 @@ struct gap {
 
 /* ---- orders */
 
-static int by_start(const void *va, const void *vb)
+static int idle_sweep_by_start(const void *va, const void *vb)
 {
 	const struct win_work *a = va, *b = vb;
 	const int order = win_by_times(a, b);
@@ -60,7 +60,7 @@ static int by_stream(const void *va, const void *vb)
 	return 0;
 }
 
-static int by_thread(const void *va, const void *vb)
+static int idle_sweep_by_thread(const void *va, const void *vb)
 {
 	const struct mxbpf_look *a = va, *b = vb;
 
@@ -76,7 +76,7 @@ static int add_looks(struct sweep *s, const struct mxbpf_agg_gpu_idle *of, uint3
 		     uint64_t to_ns)
 {
 	const struct mxbpf_look like = {.h = {.tgid = of->h.tgid, .ts_ns = from_ns}, .tid = tid};
-	size_t i = buf_first(&s->looks, sizeof(like), &like, by_thread);
+	size_t i = buf_first(&s->looks, sizeof(like), &like, idle_sweep_by_thread);
 	struct mxbpf_agg_gpu_idle row = *of, *r;
 	const struct mxbpf_look *l;
 
@@ -204,7 +204,7 @@ static int give_program(struct sweep *s, struct gap *g, uint64_t from_ns, uint64
 	return give_own(s, g, &code, exchange.end_ns, to_ns);
 }
 
-static uint64_t part_of(uint64_t ns, unsigned part)
+static uint64_t idle_sweep_part_of(uint64_t ns, unsigned part)
 {
 	return ns / IDLE_WHOLE * part + ns % IDLE_WHOLE * part / IDLE_WHOLE;
 }
@@ -215,7 +215,8 @@ static uint64_t part_of(uint64_t ns, unsigned part)
  */
 static int give_share(struct sweep *s, struct gap *g, const struct idle_piece *p, uint64_t from_ns, uint64_t to_ns)
 {
-	const uint64_t runq_ns = part_of(to_ns - from_ns, p->runq), blocked_ns = part_of(to_ns - from_ns, p->blocked);
+	const uint64_t runq_ns = idle_sweep_part_of(to_ns - from_ns, p->runq),
+		       blocked_ns = idle_sweep_part_of(to_ns - from_ns, p->blocked);
 	struct given to = {MXBPF_IDLE_RUNQ, p->name_id, p->stack_id, 0};
 
 	if (give(s, g->d, &to, from_ns, from_ns + runq_ns))
@@ -350,7 +351,7 @@ static int give_gap(struct sweep *s, struct idle_device *d, const struct arrival
 }
 
 /* Gives the time of a device until the start of the next work; a NULL: until the end of the last one. */
-static int settle(struct sweep *s, struct idle_device *d, const struct arrival *a)
+static int idle_settle(struct sweep *s, struct idle_device *d, const struct arrival *a)
 {
 	const uint64_t last_ns = d->compute_until_ns > d->copy_until_ns ? d->compute_until_ns : d->copy_until_ns;
 	const uint64_t to_ns = a ? a->work->start_ns : last_ns;
@@ -367,7 +368,7 @@ static int settle(struct sweep *s, struct idle_device *d, const struct arrival *
 	return copied_ns < to_ns ? give_gap(s, d, a, copied_ns, to_ns) : 0;
 }
 
-static struct idle_device *device_of(struct idle_state *t, const struct win_work *w)
+static struct idle_device *idle_device_of(struct idle_state *t, const struct win_work *w)
 {
 	struct idle_device *d;
 	bool added;
@@ -384,14 +385,14 @@ static struct idle_device *device_of(struct idle_state *t, const struct win_work
 	return d;
 }
 
-static int take(struct sweep *s, const struct win_work *w)
+static int idle_take(struct sweep *s, const struct win_work *w)
 {
-	struct idle_device *d = device_of(s->t, w);
+	struct idle_device *d = idle_device_of(s->t, w);
 	struct arrival a = {.work = w};
 
 	a.launch = activity_call_of(s->m, w->tgid, w->domain, w->edge_id, w->start_ns);
 	a.event = a.launch && waits_for_event(s, w, a.launch);
-	if (!d || settle(s, d, &a))
+	if (!d || idle_settle(s, d, &a))
 		return -ENOMEM;
 	if (w->cls != MXBPF_ACTIVITY_COPY) {
 		d->compute_until_ns = w->end_ns > d->compute_until_ns ? w->end_ns : d->compute_until_ns;
@@ -404,20 +405,20 @@ static int take(struct sweep *s, const struct win_work *w)
 
 /* ---- a sweep */
 
-static int begin(const struct mdl *m, struct sweep *s)
+static int idle_sweep_begin(const struct mdl *m, struct sweep *s)
 {
 	size_t n;
 	const struct mxbpf_look *looks = lines_looks(m, &n);
 
 	if (buf_put(&s->looks, looks, n * sizeof(*looks)))
 		return -ENOMEM;
-	buf_sort(&s->looks, sizeof(struct mxbpf_look), by_thread);
+	buf_sort(&s->looks, sizeof(struct mxbpf_look), idle_sweep_by_thread);
 	buf_sort(&s->t->waits, sizeof(struct idle_wait), by_stream);
 	buf_sort(&s->t->off, sizeof(struct idle_off), idle_off_order);
 	return idle_threads_make(m, &s->t->spans, &s->threads);
 }
 
-static void forget(struct idle_state *t, uint64_t until_ns)
+static void idle_forget(struct idle_state *t, uint64_t until_ns)
 {
 	const uint64_t since_ns = until_ns > WAITS_NS ? until_ns - WAITS_NS : 0;
 	struct idle_wait *w = (struct idle_wait *)t->waits.data;
@@ -432,16 +433,16 @@ static void forget(struct idle_state *t, uint64_t until_ns)
 int idle_sweep(const struct mdl *m, struct idle_state *t, uint64_t until_ns)
 {
 	struct sweep s = {.m = m, .t = t};
-	const size_t n = win_ready(&t->work, sizeof(struct win_work), by_start, until_ns);
+	const size_t n = win_ready(&t->work, sizeof(struct win_work), idle_sweep_by_start, until_ns);
 	size_t i, k;
-	int err = begin(m, &s);
+	int err = idle_sweep_begin(m, &s);
 
 	for (i = 0; !err && i < n; i++)
-		err = take(&s, buf_at(&t->work.all, struct win_work, i));
+		err = idle_take(&s, buf_at(&t->work.all, struct win_work, i));
 	for (k = 0; !err && until_ns == UINT64_MAX && k < buf_count(&t->devices, struct idle_device); k++)
-		err = settle(&s, buf_at(&t->devices, struct idle_device, k), NULL);
+		err = idle_settle(&s, buf_at(&t->devices, struct idle_device, k), NULL);
 	win_take(&t->work, sizeof(struct win_work), i);
-	forget(t, until_ns == UINT64_MAX ? t->work.newest_ns : until_ns);
+	idle_forget(t, until_ns == UINT64_MAX ? t->work.newest_ns : until_ns);
 	idle_threads_fini(&s.threads);
 	buf_fini(&s.looks);
 	return err;

@@ -25,7 +25,7 @@ struct stack {
 	uint64_t now_ns;
 };
 
-static unsigned role_of(struct stack *k, uint64_t name_id)
+static unsigned idle_role_of(struct stack *k, uint64_t name_id)
 {
 	uint64_t *at = hash_put(&k->roles, name_id, 0);
 	const char *name;
@@ -95,7 +95,7 @@ static struct idle_piece does(const struct idle_piece *outer, const struct idle_
 }
 
 /* Puts what the innermost frame does until ns. */
-static int put(struct stack *k, uint64_t ns)
+static int idle_put(struct stack *k, uint64_t ns)
 {
 	const struct frame *f = k->depth ? &k->frames[k->depth - 1] : NULL;
 	struct idle_piece p;
@@ -114,25 +114,25 @@ static int put(struct stack *k, uint64_t ns)
 }
 
 /* Ends the frames that end before ns. */
-static int end(struct stack *k, uint64_t ns)
+static int idle_end(struct stack *k, uint64_t ns)
 {
 	int err = 0;
 
 	for (; !err && k->depth && k->frames[k->depth - 1].end_ns <= ns; k->depth--)
-		err = put(k, k->frames[k->depth - 1].end_ns);
+		err = idle_put(k, k->frames[k->depth - 1].end_ns);
 	return err;
 }
 
-static int begin(struct stack *k, const struct idle_span *s)
+static int idle_threads_begin(struct stack *k, const struct idle_span *s)
 {
-	const unsigned role = role_of(k, s->name_id);
+	const unsigned role = idle_role_of(k, s->name_id);
 	const struct idle_piece *outer;
 
 	if (role & ROLE_EXCHANGE && buf_put(&k->to->exchanges, s, sizeof(*s)))
 		return -ENOMEM;
 	if (s->async)
 		return 0;
-	if (end(k, s->start_ns) || put(k, s->start_ns))
+	if (idle_end(k, s->start_ns) || idle_put(k, s->start_ns))
 		return -ENOMEM;
 	if (k->depth == DEPTH_MAX)
 		return 0;
@@ -143,7 +143,7 @@ static int begin(struct stack *k, const struct idle_span *s)
 }
 
 /* By process, thread and start; of those that start together, the outer one is first. */
-static int by_thread(const void *va, const void *vb)
+static int idle_threads_by_thread(const void *va, const void *vb)
 {
 	const struct idle_span *a = va, *b = vb;
 
@@ -154,7 +154,7 @@ static int by_thread(const void *va, const void *vb)
 	return (a->cls == MXBPF_CLASS_CUDA) - (b->cls == MXBPF_CLASS_CUDA);
 }
 
-static int by_end(const void *va, const void *vb)
+static int idle_threads_by_end(const void *va, const void *vb)
 {
 	const struct idle_span *a = va, *b = vb;
 
@@ -171,16 +171,16 @@ int idle_threads_make(const struct mdl *m, struct buf *spans, struct idle_thread
 	size_t i;
 	int err = 0;
 
-	buf_sort(spans, sizeof(*s), by_thread);
+	buf_sort(spans, sizeof(*s), idle_threads_by_thread);
 	for (i = 0; !err && i < n; i++) {
 		if (!i || s[i].tgid != s[i - 1].tgid || s[i].tid != s[i - 1].tid) {
-			err = end(&k, UINT64_MAX);
+			err = idle_end(&k, UINT64_MAX);
 			k.now_ns = 0;
 		}
-		err = err ? err : begin(&k, &s[i]);
+		err = err ? err : idle_threads_begin(&k, &s[i]);
 	}
-	err = err ? err : end(&k, UINT64_MAX);
-	buf_sort(&to->exchanges, sizeof(*s), by_end);
+	err = err ? err : idle_end(&k, UINT64_MAX);
+	buf_sort(&to->exchanges, sizeof(*s), idle_threads_by_end);
 	hash_fini(&k.roles);
 	return err;
 }
@@ -220,7 +220,7 @@ bool idle_exchange_in(const struct idle_threads *t, uint32_t tgid, uint64_t from
 		      struct idle_span *found)
 {
 	const struct idle_span like = {.end_ns = from_ns + 1, .tgid = tgid}, *s;
-	size_t i = buf_first(&t->exchanges, sizeof(like), &like, by_end);
+	size_t i = buf_first(&t->exchanges, sizeof(like), &like, idle_threads_by_end);
 	bool any = false;
 
 	for (; i < buf_count(&t->exchanges, *s); i++) {

@@ -10,7 +10,7 @@
 
 #define LAUNCHES_MAX 1000
 
-static int refuse(struct err *e, const struct cmd_option *opt, const char *text, const char *why)
+static int kernels_refuse(struct err *e, const struct cmd_option *opt, const char *text, const char *why)
 {
 	return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' %s", opt->name, text, why);
 }
@@ -28,23 +28,24 @@ static const char *read_launches(const char *at, unsigned *n)
 	return value && value <= LAUNCHES_MAX ? end : NULL;
 }
 
-static int set(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+static int kernels_set(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	struct ses_metrics m = {.each = 0};
 	const size_t len = strcspn(text, ":");
 	const char *at = text + len;
 
 	if (!strncmp(at, "::", 2))
-		return refuse(e, opt, text, "has '::', which symbols of kernels do not; give a part between two '::'");
+		return kernels_refuse(e, opt, text,
+				      "has '::', which symbols of kernels do not; give a part between two '::'");
 	if (!len || len >= sizeof(m.pattern))
-		return refuse(e, opt, text, len ? "is too long" : "has no part of a kernel's name");
+		return kernels_refuse(e, opt, text, len ? "is too long" : "has no part of a kernel's name");
 	memcpy(m.pattern, text, len);
 	at = read_launches(at, &m.each);
 	if (!at)
-		return refuse(e, opt, text, "does not have a number of launches from 1 to 1000 behind ':'");
+		return kernels_refuse(e, opt, text, "does not have a number of launches from 1 to 1000 behind ':'");
 	m.replay = !strcmp(at, ":replay");
 	if (*at && !m.replay)
-		return refuse(e, opt, text, "is not NAME[,NAME...][:N][:replay], as in gemm:10");
+		return kernels_refuse(e, opt, text, "is not NAME[,NAME...][:N][:replay], as in gemm:10");
 	o->ses.metrics = m;
 	return 0;
 }
@@ -64,7 +65,7 @@ const struct cmd_option kernels_option = {
 	AGENT_YES,
 	.sees_gpu = true,
 	.help = "With --gpu: hardware counters of N (5) launches of each kernel with NAME in its symbol",
-	.set = set,
+	.set = kernels_set,
 	.after = "raised",
 	.sheet = &sheet_gpu_counters,
 	.conflicts = conflicts,

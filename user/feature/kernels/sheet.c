@@ -42,7 +42,7 @@ static uint64_t mean(const struct mxbpf_agg_kernel_metrics *a, unsigned number)
 	return c->n ? c->sum / c->n / 1000 : TBL_UNKNOWN;
 }
 
-static void fill(const struct view *s, void *row)
+static void kernels_fill(const struct view *s, void *row)
 {
 	struct row *r = row;
 	const struct mxbpf_agg_kernel_metrics *a = &r->a;
@@ -75,7 +75,7 @@ static int by_launches(const void *va, const void *vb, void *opts)
 }
 
 /* Short names are in the rows, which do not move any more. */
-static void finish(const struct view *s, void *table)
+static void kernels_finish(const struct view *s, void *table)
 {
 	struct table *t = table;
 	struct row *r = t->list.rows;
@@ -92,7 +92,7 @@ static void finish(const struct view *s, void *table)
 	}
 }
 
-static void above(struct view *s, const void *table, const char *prefix)
+static void kernels_above(struct view *s, const void *table, const char *prefix)
 {
 	const struct table *t = table;
 	char n[32], text[96];
@@ -102,7 +102,7 @@ static void above(struct view *s, const void *table, const char *prefix)
 	gpu_put_title(s, &t->list, prefix, text);
 }
 
-static void below(struct view *s, const void *table, const char *prefix)
+static void kernels_below(struct view *s, const void *table, const char *prefix)
 {
 	const struct table *t = table;
 	char held[24], longest[24];
@@ -195,10 +195,10 @@ const struct view_sheet sheet_gpu_counters = {
 	.when = gpu_when,
 	.stored = &kernels_table,
 	.feature = &feature_kernels,
-	.fill = fill,
-	.finish = finish,
+	.fill = kernels_fill,
+	.finish = kernels_finish,
 	.order = by_launches,
 	.sum_at = offsetof(struct table, sum),
-	.above = above,
-	.below = below,
+	.above = kernels_above,
+	.below = kernels_below,
 };

@@ -40,7 +40,7 @@ static int by_key(const struct kv *a, const struct kv *b)
 	return view_name_cmp(a->key.text.data, a->key.text.len, b->key.text.data, b->key.text.len);
 }
 
-static int by_opts(const void *va, const void *vb, void *vopts)
+static int kv_by_opts(const void *va, const void *vb, void *vopts)
 {
 	const struct kv *a = va, *b = vb;
 	const struct view_opts *opts = vopts;
@@ -81,7 +81,7 @@ static struct view_text operation(const struct mdl *m, const struct kv_row *k)
 	return joined(name, len, asked);
 }
 
-static struct view_key key_of(const struct mdl *m, const struct kv_row *k)
+static struct view_key kv_key_of(const struct mdl *m, const struct kv_row *k)
 {
 	char digits[24];
 	size_t len;
@@ -95,13 +95,13 @@ static struct view_key key_of(const struct mdl *m, const struct kv_row *k)
 	return (struct view_key){joined(digits, strlen(digits), ""), true};
 }
 
-static struct kv row_of(const struct view *s, const struct kv_row *k)
+static struct kv kv_row_of(const struct view *s, const struct kv_row *k)
 {
 	const uint64_t window_ns = s->in->session->duration_ns;
 
 	return (struct kv){
 		.name = operation(s->in->model, k),
-		.key = key_of(s->in->model, k),
+		.key = kv_key_of(s->in->model, k),
 		.number = k->key,
 		.count = k->calls.count,
 		.total_ns = k->calls.total_ns,
@@ -119,7 +119,7 @@ static struct kv row_of(const struct view *s, const struct kv_row *k)
 	};
 }
 
-static int make(const struct view *s, void *table)
+static int kv_make(const struct view *s, void *table)
 {
 	struct view_list *t = table;
 	const struct kv_row *const *all = kv_rows(s->in->model, &t->all);
@@ -129,16 +129,16 @@ static int make(const struct view *s, void *table)
 
 	t->rows = r;
 	for (i = 0; r && i < t->all; i++) {
-		r[i] = row_of(s, all[i]);
+		r[i] = kv_row_of(s, all[i]);
 		if (!r[i].name.data || !r[i].key.text.data)
 			err = -ENOMEM;
 	}
 	if (!err)
-		qsort_r(r, t->all, sizeof(*r), by_opts, (void *)s->opts);
+		qsort_r(r, t->all, sizeof(*r), kv_by_opts, (void *)s->opts);
 	return err;
 }
 
-static void fini(void *table)
+static void kv_sheet_fini(void *table)
 {
 	struct view_list *t = table;
 	struct kv *r = t->rows;
@@ -150,7 +150,7 @@ static void fini(void *table)
 	}
 }
 
-static void above(struct view *s, const void *table, const char *prefix)
+static void kv_above(struct view *s, const void *table, const char *prefix)
 {
 	out_printf(s->out, "%sKVStore by key: ", prefix);
 	view_put_rows(s, table);
@@ -158,7 +158,7 @@ static void above(struct view *s, const void *table, const char *prefix)
 }
 
 /* Writes which bytes are not included. */
-static void below(struct view *s, const void *table, const char *prefix)
+static void kv_below(struct view *s, const void *table, const char *prefix)
 {
 	const uint64_t unkeyed = view_tally(s->in->model, MXBPF_TALLY_UNKEYED);
 	const struct view_list *t = table;
@@ -183,7 +183,7 @@ static void below(struct view *s, const void *table, const char *prefix)
 			   prefix, fmt_count(unkeyed, n), MXBPF_KV_VALUES_MAX);
 }
 
-static bool when(const struct view *s)
+static bool kv_when(const struct view *s)
 {
 	return s->in->session->class_title[MXBPF_CLASS_KVSTORE];
 }
@@ -225,9 +225,9 @@ const struct view_sheet sheet_kv = {
 	.row_bytes = sizeof(struct kv),
 	.table_bytes = sizeof(struct view_list),
 	.if_any = true,
-	.when = when,
-	.make = make,
-	.fini = fini,
-	.above = above,
-	.below = below,
+	.when = kv_when,
+	.make = kv_make,
+	.fini = kv_sheet_fini,
+	.above = kv_above,
+	.below = kv_below,
 };

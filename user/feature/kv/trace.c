@@ -15,7 +15,7 @@ struct state {
 	struct buf calls; /* struct mxbpf_kv, each with its values behind it */
 };
 
-static int survey(struct view_trace *t, void *vstate, const struct mxbpf_rec *r)
+static int kv_survey(struct view_trace *t, void *vstate, const struct mxbpf_rec *r)
 {
 	const struct mxbpf_kv *k = (const void *)r;
 	struct state *state = vstate;
@@ -61,7 +61,7 @@ static void put_sums(struct view_trace *t, const struct mxbpf_kv *k, const struc
 		out_printf(t->s.out, ",\"values_unknown\":%" PRIu64, unknown);
 }
 
-static void args(struct view_trace *t, void *vstate, const struct mxbpf_span *s)
+static void kv_args(struct view_trace *t, void *vstate, const struct mxbpf_span *s)
 {
 	const struct state *state = vstate;
 	const struct mxbpf_kv_value *v;
@@ -88,7 +88,7 @@ static void args(struct view_trace *t, void *vstate, const struct mxbpf_span *s)
 	put_sums(t, k, v);
 }
 
-static void fini(void *vstate)
+static void kv_trace_fini(void *vstate)
 {
 	struct state *state = vstate;
 
@@ -99,7 +99,7 @@ static void fini(void *vstate)
 const struct view_trace_feature kv_trace = {
 	.state_bytes = sizeof(struct state),
 	.kinds = {MXBPF_KV},
-	.survey = survey,
-	.args = {[VIEW_ARGS_LAST] = args},
-	.fini = fini,
+	.survey = kv_survey,
+	.args = {[VIEW_ARGS_LAST] = kv_args},
+	.fini = kv_trace_fini,
 };

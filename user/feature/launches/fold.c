@@ -10,7 +10,7 @@
 #define CALLS_MAX (1u << 18) /* 14 MiB; if there are more, the oldest half is forgotten */
 #define ROWS_MAX  4096	     /* beyond that, new calls and streams count in one row without a name */
 
-static struct launches_state *state_of(struct mdl *m)
+static struct launches_state *launches_state_of(struct mdl *m)
 {
 	return mdl_state(m, &feature_launches);
 }
@@ -35,7 +35,8 @@ struct launches_row *launches_row_of(struct launches_state *t, const struct mxbp
 	return r;
 }
 
-static int add(struct launches_state *t, const struct mxbpf_agg_gpu_launch *from, const struct mxbpf_bucket *buckets)
+static int launches_fold_add(struct launches_state *t, const struct mxbpf_agg_gpu_launch *from,
+			     const struct mxbpf_bucket *buckets)
 {
 	struct launches_row *r = launches_row_of(t, from);
 
@@ -56,17 +57,18 @@ static int add(struct launches_state *t, const struct mxbpf_agg_gpu_launch *from
 	return 0;
 }
 
-static int fold(struct mdl *m, const struct mxbpf_rec *rec)
+static int launches_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_agg_gpu_launch *a = (const void *)rec;
-	struct launches_state *t = state_of(m);
+	struct launches_state *t = launches_state_of(m);
 
-	return t && (!a->call_id || !mdl_expect_name(m, a->call_id)) ? add(t, a, (const void *)(a + 1)) : -ENOMEM;
+	return t && (!a->call_id || !mdl_expect_name(m, a->call_id)) ? launches_fold_add(t, a, (const void *)(a + 1))
+								     : -ENOMEM;
 }
 
 static int fold_types(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct launches_state *t = state_of(m);
+	struct launches_state *t = launches_state_of(m);
 
 	return t ? launches_types_fold(t, (const void *)rec) : -ENOMEM;
 }
@@ -80,14 +82,14 @@ static int activity(struct mdl *m, const struct mxbpf_activity *a)
 
 	if (a->cls == MXBPF_ACTIVITY_SYNC) /* a wait is no work of a device */
 		return 0;
-	t = state_of(m);
+	t = launches_state_of(m);
 	return t ? win_put(&t->work, &work, sizeof(work)) : -ENOMEM;
 }
 
 /* activity_calls() has the launch as its last one. */
 static int launched(struct mdl *m, const struct mxbpf_launch *l)
 {
-	struct launches_state *t = state_of(m);
+	struct launches_state *t = launches_state_of(m);
 	size_t n;
 	const struct activity_call *all = activity_calls(m, &n);
 	const struct launches_call call = {.number = activity_call_number(m, &all[n - 1])};
@@ -99,7 +101,7 @@ static int launched(struct mdl *m, const struct mxbpf_launch *l)
 
 static int window(struct mdl *m)
 {
-	struct launches_state *t = state_of(m);
+	struct launches_state *t = launches_state_of(m);
 	int err;
 
 	if (!win_is_due(buf_count(&t->work.all, struct win_work), t->work.kept, WORK_MIN, WORK_MAX))
@@ -185,7 +187,7 @@ int launches_types(const struct mdl *m, struct buf *out)
 	return err;
 }
 
-static int emit(const struct mdl *m, struct buf *out)
+static int launches_emit(const struct mdl *m, struct buf *out)
 {
 	struct launches_state all = {.work.kept = 0};
 	struct launches_row *r;
@@ -202,17 +204,17 @@ static int emit(const struct mdl *m, struct buf *out)
 	return err;
 }
 
-static int copy(struct mdl *to, const struct mdl *from)
+static int launches_copy(struct mdl *to, const struct mdl *from)
 {
-	struct launches_state *t = state_of(to);
+	struct launches_state *t = launches_state_of(to);
 
 	return t ? copy_state(t, mdl_state_of(from, &feature_launches)) : -ENOMEM;
 }
 
 /* What is pending counts in `from`. `to` begins with the calls without work and the queues of then. */
-static int move(struct mdl *to, struct mdl *from, uint64_t now_ns)
+static int launches_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 {
-	struct launches_state *t = state_of(to), *f = state_of(from);
+	struct launches_state *t = launches_state_of(to), *f = launches_state_of(from);
 	struct launches_device *d;
 	size_t i;
 
@@ -232,21 +234,21 @@ static int processes(const struct mdl *m, mdl_process_fn fn, void *ctx)
 	return mdl_items_processes(&t->rows, sizeof(struct launches_row), fn, ctx);
 }
 
-static void fini(struct mdl *m)
+static void launches_fini(struct mdl *m)
 {
-	state_fini(state_of(m));
+	state_fini(launches_state_of(m));
 }
 
 const struct mdl_feature feature_launches = {
 	.state_bytes = sizeof(struct launches_state),
 	.by_process = true, /* each process numbers its devices itself */
-	.kinds = {{MXBPF_AGG_GPU_LAUNCH, fold}, {MXBPF_AGG_GPU_TYPES, fold_types}},
+	.kinds = {{MXBPF_AGG_GPU_LAUNCH, launches_fold}, {MXBPF_AGG_GPU_TYPES, fold_types}},
 	.activity = activity,
 	.launch = launched,
 	.window = window,
-	.emit = emit,
-	.copy = copy,
-	.move = move,
+	.emit = launches_emit,
+	.copy = launches_copy,
+	.move = launches_move,
 	.processes = processes,
-	.fini = fini,
+	.fini = launches_fini,
 };

@@ -64,7 +64,7 @@ static int by_count(const void *va, const void *vb)
 	return by_call(va, vb);
 }
 
-static void add(struct row *to, const struct row *from)
+static void launches_sheet_add(struct row *to, const struct row *from)
 {
 	size_t i;
 
@@ -83,7 +83,7 @@ static void add(struct row *to, const struct row *from)
 		add_sat(&to->hist[i], from->hist[i]);
 }
 
-static void finish(const struct view *s, struct row *r)
+static void launches_finish(const struct view *s, struct row *r)
 {
 	const struct mdl_extent extent = {r->a.count, 0, r->a.delay_max_ns};
 	const uint64_t all_ns = activity_seen_ns(s->in->model, r->a.h.tgid, s->in->session->duration_ns);
@@ -99,7 +99,7 @@ static void finish(const struct view *s, struct row *r)
 }
 
 /* Copies the rows of the model, and adds those up that are equal by `order`. Returns NULL if out of memory. */
-static struct row *collect(const struct view *s, struct table *t, int (*order)(const void *, const void *))
+static struct row *launches_collect(const struct view *s, struct table *t, int (*order)(const void *, const void *))
 {
 	const struct launches_row *from;
 	struct buf all = {0};
@@ -120,13 +120,13 @@ static struct row *collect(const struct view *s, struct table *t, int (*order)(c
 		qsort(r, n, sizeof(*r), order);
 	for (i = 0; r && i < n; i++) {
 		if (t->list.all && !order(&r[t->list.all - 1], &r[i])) {
-			add(&r[t->list.all - 1], &r[i]);
+			launches_sheet_add(&r[t->list.all - 1], &r[i]);
 		} else if (t->list.all++ != i) {
 			r[t->list.all - 1] = r[i];
 		}
 	}
 	for (i = 0; r && i < t->list.all; i++) {
-		finish(s, &r[i]);
+		launches_finish(s, &r[i]);
 		t->processes |= r[i].a.h.tgid != r[0].a.h.tgid;
 		t->devices |= r[i].a.h.tgid != r[0].a.h.tgid || r[i].a.track.device != r[0].a.track.device;
 		t->contexts |= r[i].a.track.context != r[0].a.track.context;
@@ -150,7 +150,7 @@ static void put_gpu(const struct view *s, const struct table *t, struct row *r, 
 static int make_launches(const struct view *s, void *table)
 {
 	struct table *t = table;
-	struct row *r = collect(s, t, by_call);
+	struct row *r = launches_collect(s, t, by_call);
 	size_t i;
 
 	if (!r)
@@ -223,7 +223,7 @@ const struct view_sheet sheet_gpu_launches = {
 static int make_queues(const struct view *s, void *table)
 {
 	struct table *t = table;
-	struct row *r = collect(s, t, by_stream);
+	struct row *r = launches_collect(s, t, by_stream);
 	char context[24] = "", rest[64];
 	size_t i;
 

@@ -34,7 +34,7 @@ struct table {
 	bool devices, processes;
 };
 
-static int by_device(const void *va, const void *vb)
+static int launches_by_device(const void *va, const void *vb)
 {
 	const struct mxbpf_agg_gpu_types *a = va, *b = vb;
 
@@ -79,7 +79,7 @@ static struct row *make_device(const struct view *s, struct row *r, const struct
 	return r + ROWS_EACH;
 }
 
-static int make(const struct view *s, void *table)
+static int launches_make(const struct view *s, void *table)
 {
 	struct table *t = table;
 	struct mxbpf_agg_gpu_types *a;
@@ -94,7 +94,7 @@ static int make(const struct view *s, void *table)
 	if (!err)
 		t->list.rows = rows = calloc(ROWS_EACH * n + 1, sizeof(*rows));
 	if (n)
-		qsort(a, n, sizeof(*a), by_device);
+		qsort(a, n, sizeof(*a), launches_by_device);
 	for (r = rows, i = 0; rows && i < n; i++) {
 		r = make_device(s, r, &a[i]);
 		t->processes |= a[i].h.tgid != a[0].h.tgid;
@@ -112,7 +112,7 @@ static int make(const struct view *s, void *table)
 	return rows ? 0 : -ENOMEM;
 }
 
-static void above(struct view *s, const void *table, const char *prefix)
+static void launches_above(struct view *s, const void *table, const char *prefix)
 {
 	out_printf(s->out, "%sGPU time by type\n", prefix);
 }
@@ -157,7 +157,7 @@ const struct view_sheet sheet_gpu_types = {
 	.if_any = true,
 	.whole = true,
 	.when = gpu_when,
-	.make = make,
-	.above = above,
+	.make = launches_make,
+	.above = launches_above,
 	.left_out = "GPU time by type",
 };

@@ -18,7 +18,7 @@ struct due {
 	const struct launches_call *work;
 };
 
-static int by_time(const void *va, const void *vb)
+static int launches_by_time(const void *va, const void *vb)
 {
 	const struct due *a = va, *b = vb;
 
@@ -29,7 +29,7 @@ static int by_time(const void *va, const void *vb)
 	return 0;
 }
 
-static int by_start(const void *va, const void *vb)
+static int launches_by_start(const void *va, const void *vb)
 {
 	const struct win_work *a = va, *b = vb;
 	const int order = win_by_times(a, b);
@@ -43,7 +43,7 @@ static int by_start(const void *va, const void *vb)
 
 /* ---- work and its calls */
 
-static int by_number(const void *va, const void *vb)
+static int launches_by_number(const void *va, const void *vb)
 {
 	const struct launches_call *a = va, *b = vb;
 
@@ -54,13 +54,13 @@ static struct launches_call *call_of(const struct mdl *m, const struct launches_
 {
 	const struct activity_call *of = activity_call_of(m, w->tgid, w->domain, w->edge_id, w->start_ns);
 	const struct launches_call like = {.number = of ? activity_call_number(m, of) : 0};
-	const size_t i = of ? buf_first(&t->calls, sizeof(like), &like, by_number) : 0;
+	const size_t i = of ? buf_first(&t->calls, sizeof(like), &like, launches_by_number) : 0;
 	struct launches_call *c = buf_at(&t->calls, struct launches_call, i);
 
 	return of && i < buf_count(&t->calls, like) && c->number == like.number ? c : NULL;
 }
 
-static void join(struct launches_call *c, const struct win_work *w)
+static void launches_join(struct launches_call *c, const struct win_work *w)
 {
 	if (!c->nwork) {
 		c->work_start_ns = w->start_ns;
@@ -73,7 +73,7 @@ static void join(struct launches_call *c, const struct win_work *w)
 
 static int join_all(const struct mdl *m, struct launches_state *t, uint64_t until_ns)
 {
-	const size_t n = win_ready(&t->work, sizeof(struct win_work), by_start, until_ns);
+	const size_t n = win_ready(&t->work, sizeof(struct win_work), launches_by_start, until_ns);
 	const struct win_work *w;
 	struct launches_call *c;
 	size_t i;
@@ -83,7 +83,7 @@ static int join_all(const struct mdl *m, struct launches_state *t, uint64_t unti
 		w = buf_at(&t->work.all, struct win_work, i);
 		c = call_of(m, t, w);
 		if (c)
-			join(c, w);
+			launches_join(c, w);
 		err = launches_types_take(m, t, w);
 	}
 	win_take(&t->work, sizeof(*w), i);
@@ -130,7 +130,7 @@ static int queue(struct launches_state *t, struct launches_row *r, const struct 
 	return 0;
 }
 
-static int count(struct launches_state *t, const struct due *d)
+static int launches_count(struct launches_state *t, const struct due *d)
 {
 	const struct activity_call *of = d->of;
 	const struct launches_call *c = d->work;
@@ -159,9 +159,9 @@ static int count_due(struct launches_state *t, struct buf *dues)
 	size_t i;
 	int err = 0;
 
-	buf_sort(dues, sizeof(struct due), by_time);
+	buf_sort(dues, sizeof(struct due), launches_by_time);
 	for (i = 0; !err && i < buf_count(dues, struct due); i++)
-		err = count(t, buf_at(dues, struct due, i));
+		err = launches_count(t, buf_at(dues, struct due, i));
 	return err;
 }
 

@@ -29,7 +29,7 @@ static enum mxbpf_gpu_type type_of_kernel(const struct mdl *m, struct launches_s
 	return type;
 }
 
-static struct launches_device *device_of(struct launches_state *t, uint32_t tgid, uint32_t device)
+static struct launches_device *launches_device_of(struct launches_state *t, uint32_t tgid, uint32_t device)
 {
 	struct launches_device *d;
 	bool added;
@@ -42,7 +42,7 @@ static struct launches_device *device_of(struct launches_state *t, uint32_t tgid
 }
 
 /* Counts the time of a device until to_ns. */
-static void settle(struct launches_device *d, uint64_t to_ns)
+static void launches_settle(struct launches_device *d, uint64_t to_ns)
 {
 	unsigned type, mask;
 	uint64_t end_ns;
@@ -69,7 +69,7 @@ int launches_types_take(const struct mdl *m, struct launches_state *t, const str
 {
 	const bool kernel = w->cls == MXBPF_ACTIVITY_KERNEL;
 	const enum mxbpf_gpu_type type = kernel ? type_of_kernel(m, t, w->name_id) : MXBPF_TYPE_MEMORY;
-	struct launches_device *d = device_of(t, w->tgid, w->track.device);
+	struct launches_device *d = launches_device_of(t, w->tgid, w->track.device);
 
 	if (!d)
 		return -ENOMEM;
@@ -77,7 +77,7 @@ int launches_types_take(const struct mdl *m, struct launches_state *t, const str
 		d->now_ns = w->start_ns > d->now_ns ? w->start_ns : d->now_ns;
 		d->a.first_ns = d->now_ns;
 	}
-	settle(d, w->start_ns);
+	launches_settle(d, w->start_ns);
 	d->until_ns[type] = w->end_ns > d->until_ns[type] ? w->end_ns : d->until_ns[type];
 	add_sat(&d->a.count[type], 1);
 	add_sat(&d->a.total_ns[type], w->end_ns - w->start_ns);
@@ -95,14 +95,14 @@ void launches_types_finish(struct launches_state *t)
 		d = buf_at(&t->devices, struct launches_device, i);
 		for (last_ns = 0, type = 0; type < MXBPF_TYPES; type++)
 			last_ns = d->until_ns[type] > last_ns ? d->until_ns[type] : last_ns;
-		settle(d, last_ns);
+		launches_settle(d, last_ns);
 		d->a.last_ns = d->now_ns > d->a.last_ns ? d->now_ns : d->a.last_ns;
 	}
 }
 
 int launches_types_fold(struct launches_state *t, const struct mxbpf_agg_gpu_types *a)
 {
-	struct launches_device *d = device_of(t, a->h.tgid, a->device);
+	struct launches_device *d = launches_device_of(t, a->h.tgid, a->device);
 	unsigned i;
 
 	if (!d)

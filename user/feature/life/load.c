@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-static bool asked(const struct ses_opts *o)
+static bool life_asked(const struct ses_opts *o)
 {
 	return o->life;
 }
@@ -22,7 +22,7 @@ static bool has_lives(const struct plan *p)
 	return false;
 }
 
-static int check(struct session *ses, const struct ses_target *of, struct err *e)
+static int life_check(struct session *ses, const struct ses_target *of, struct err *e)
 {
 	if (!has_lives(&of->plan))
 		return err_set(
@@ -37,7 +37,7 @@ static int check(struct session *ses, const struct ses_target *of, struct err *e
 }
 
 const struct ses_feature life_session = {
-	.asked = asked,
+	.asked = life_asked,
 	.groups = PROBE_LIFE,
-	.check = check,
+	.check = life_check,
 };

@@ -35,7 +35,7 @@ const char *const life_wait_whats[MXBPF_WAIT_WHATS] = {
 	[MXBPF_WAIT_UNSEEN] = "unseen",
 };
 
-static struct part part_of(const struct life_part *p)
+static struct part life_part_of(const struct life_part *p)
 {
 	const uint64_t p50_ns = life_percentile(p, 0.5), p99_ns = life_percentile(p, 0.99);
 
@@ -49,21 +49,21 @@ static struct part part_of(const struct life_part *p)
 			     p->count ? p99_ns : TBL_UNKNOWN};
 }
 
-static struct life row_of(const struct mdl *m, const struct life_row *l)
+static struct life life_row_of(const struct mdl *m, const struct life_row *l)
 {
 	struct life r = {.tgid = l->tgid, .device = l->device};
 	unsigned i;
 
 	r.name.data = mdl_name(m, l->name_id, &r.name.len);
 	for (i = 0; i < MXBPF_LIFE_PARTS; i++) {
-		r.parts[i] = part_of(&l->parts[i]);
+		r.parts[i] = life_part_of(&l->parts[i]);
 		if (i >= MXBPF_LIFE_DEPENDENCIES && __builtin_add_overflow(r.ns, r.parts[i].total_ns, &r.ns))
 			r.ns = UINT64_MAX;
 	}
 	return r;
 }
 
-static int by_name(const struct life *a, const struct life *b)
+static int life_by_name(const struct life *a, const struct life *b)
 {
 	int order = view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
 
@@ -74,7 +74,7 @@ static int by_name(const struct life *a, const struct life *b)
 	return a->tgid < b->tgid ? -1 : a->tgid > b->tgid;
 }
 
-static int by_opts(const void *va, const void *vb, void *vopts)
+static int life_by_opts(const void *va, const void *vb, void *vopts)
 {
 	const struct life *a = va, *b = vb;
 	const struct view_opts *opts = vopts;
@@ -84,10 +84,10 @@ static int by_opts(const void *va, const void *vb, void *vopts)
 
 	if (opts->sort != VIEW_SORT_NAME && ka != kb)
 		return (ka < kb) == opts->ascending ? -1 : 1;
-	return by_name(a, b);
+	return life_by_name(a, b);
 }
 
-static int make(const struct view *s, void *table)
+static int life_make(const struct view *s, void *table)
 {
 	struct view_list *t = table;
 	const struct life_row *const *all = life_rows(s->in->model, &t->all);
@@ -98,19 +98,19 @@ static int make(const struct view *s, void *table)
 	if (!r)
 		return -ENOMEM;
 	for (i = 0; i < t->all; i++)
-		r[i] = row_of(s->in->model, all[i]);
-	qsort_r(r, t->all, sizeof(*r), by_opts, (void *)s->opts);
+		r[i] = life_row_of(s->in->model, all[i]);
+	qsort_r(r, t->all, sizeof(*r), life_by_opts, (void *)s->opts);
 	return 0;
 }
 
-static void above(struct view *s, const void *table, const char *prefix)
+static void life_above(struct view *s, const void *table, const char *prefix)
 {
 	out_printf(s->out, "%slife of operators: medians, in ", prefix);
 	view_put_rows(s, table);
 	out_puts(s->out, "\n");
 }
 
-static bool when(const struct view *s)
+static bool life_when(const struct view *s)
 {
 	return s->in->session->life;
 }
@@ -162,9 +162,9 @@ const struct view_sheet sheet_life = {
 	.columns = columns,
 	.row_bytes = sizeof(struct life),
 	.table_bytes = sizeof(struct view_list),
-	.when = when,
-	.make = make,
-	.above = above,
+	.when = life_when,
+	.make = life_make,
+	.above = life_above,
 };
 
 /* ---- waits of the program */
@@ -188,7 +188,7 @@ static int by_total(const void *va, const void *vb, void *opts)
 	return a->w.op_id < b->w.op_id ? -1 : a->w.op_id > b->w.op_id;
 }
 
-static struct view_text name_of(const struct mdl *m, uint64_t id)
+static struct view_text life_name_of(const struct mdl *m, uint64_t id)
 {
 	struct view_text text = {0};
 
@@ -220,10 +220,10 @@ static void fill_wait(const struct view *s, void *row)
 	const struct mdl *m = s->in->model;
 	struct wait *r = row;
 
-	r->op = name_of(m, r->w.op_id);
-	r->within = name_of(m, r->w.within_id);
-	r->call = name_of(m, r->w.call_id);
-	r->name = name_of(m, r->w.name_id);
+	r->op = life_name_of(m, r->w.op_id);
+	r->within = life_name_of(m, r->w.within_id);
+	r->call = life_name_of(m, r->w.call_id);
+	r->name = life_name_of(m, r->w.name_id);
 	r->in = r->call.data ? r->call : r->name;
 	r->op_or_what = r->op.data ? r->op : view_word(life_wait_whats[r->w.what]);
 	set_cause(r);
@@ -281,7 +281,7 @@ const struct view_sheet sheet_life_waits = {
 	.columns = wait_columns,
 	.row_bytes = sizeof(struct wait),
 	.table_bytes = sizeof(struct view_list),
-	.when = when,
+	.when = life_when,
 	.stored = &life_waits_table,
 	.feature = &feature_life,
 	.fill = fill_wait,

@@ -30,7 +30,7 @@ static int note(struct hash *at, struct buf *b, const struct mxbpf_rec *r, uint3
 	return 0;
 }
 
-static int survey(struct view_trace *t, void *vstate, const struct mxbpf_rec *r)
+static int life_survey(struct view_trace *t, void *vstate, const struct mxbpf_rec *r)
 {
 	struct state *s = vstate;
 
@@ -39,7 +39,7 @@ static int survey(struct view_trace *t, void *vstate, const struct mxbpf_rec *r)
 	return note(&s->wait_at, &s->waits, r, ((const struct mxbpf_wait *)r)->tid, sizeof(struct mxbpf_wait));
 }
 
-static void fini(void *vstate)
+static void life_trace_fini(void *vstate)
 {
 	struct state *s = vstate;
 
@@ -89,7 +89,7 @@ static void write_wait(struct view_trace *t, const struct mxbpf_wait *w)
 	write_name(t, "within", w->within_id);
 }
 
-static void args(struct view_trace *t, void *vstate, const struct mxbpf_span *s)
+static void life_args(struct view_trace *t, void *vstate, const struct mxbpf_span *s)
 {
 	const struct state *state = vstate;
 	const uint64_t *at;
@@ -114,7 +114,7 @@ struct step {
 	bool comes;
 };
 
-static int by_time(const void *x, const void *y)
+static int life_by_time(const void *x, const void *y)
 {
 	const struct step *a = x, *b = y;
 
@@ -144,7 +144,7 @@ static int put_steps(const struct view_trace *t, const struct buf *lives, struct
 			err = buf_put(steps, pair, sizeof(pair));
 	}
 	if (steps->len)
-		qsort(steps->data, buf_count(steps, struct step), sizeof(struct step), by_time);
+		qsort(steps->data, buf_count(steps, struct step), sizeof(struct step), life_by_time);
 	return err;
 }
 
@@ -187,8 +187,8 @@ static int write_queues(struct view_trace *t, void *vstate)
 const struct view_trace_feature life_trace = {
 	.state_bytes = sizeof(struct state),
 	.kinds = {MXBPF_LIFE, MXBPF_WAIT},
-	.survey = survey,
+	.survey = life_survey,
 	.before = write_queues,
-	.args = {[VIEW_ARGS_LAST] = args},
-	.fini = fini,
+	.args = {[VIEW_ARGS_LAST] = life_args},
+	.fini = life_trace_fini,
 };

@@ -38,7 +38,7 @@ const struct mxbpf_agg_line *lines_rows(const struct mdl *m, size_t *n)
 	return mdl_table_rows(m, &feature_lines, &lines_table, n);
 }
 
-static int emit(const struct mdl *m, struct buf *out)
+static int lines_emit(const struct mdl *m, struct buf *out)
 {
 	size_t n;
 	const struct mxbpf_look *looks = lines_looks(m, &n);
@@ -46,7 +46,7 @@ static int emit(const struct mdl *m, struct buf *out)
 	return buf_put(out, looks, n * sizeof(*looks));
 }
 
-static int copy(struct mdl *to, const struct mdl *from)
+static int lines_copy(struct mdl *to, const struct mdl *from)
 {
 	size_t i, n;
 	const struct mxbpf_look *looks = lines_looks(from, &n);
@@ -57,7 +57,7 @@ static int copy(struct mdl *to, const struct mdl *from)
 	return err;
 }
 
-static void fini(struct mdl *m)
+static void lines_fini(struct mdl *m)
 {
 	struct state *state = mdl_state(m, &feature_lines);
 
@@ -69,7 +69,7 @@ const struct mdl_feature feature_lines = {
 	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_LOOK, fold_look}},
 	.tables = {{&lines_table, MXBPF_AGG_LINE}},
-	.emit = emit,
-	.copy = copy,
-	.fini = fini,
+	.emit = lines_emit,
+	.copy = lines_copy,
+	.fini = lines_fini,
 };

@@ -81,7 +81,7 @@ static struct process *process_new(pid_t pid)
 	return p;
 }
 
-static struct process *find(const struct state *l, pid_t pid)
+static struct process *lines_find(const struct state *l, pid_t pid)
 {
 	unsigned i;
 
@@ -91,7 +91,7 @@ static struct process *find(const struct state *l, pid_t pid)
 	return NULL;
 }
 
-static struct process *add(struct state *l, pid_t pid, bool rank)
+static struct process *lines_add(struct state *l, pid_t pid, bool rank)
 {
 	struct process *p;
 
@@ -109,9 +109,9 @@ static struct process *add(struct state *l, pid_t pid, bool rank)
 static void see(void *ctx, pid_t pid)
 {
 	struct state *l = ctx;
-	struct process *p = find(l, pid);
+	struct process *p = lines_find(l, pid);
 
-	p = p ? p : add(l, pid, false);
+	p = p ? p : lines_add(l, pid, false);
 	if (!p || p->seen)
 		return;
 	p->seen = true;
@@ -123,15 +123,15 @@ static void see(void *ctx, pid_t pid)
 static void see_rank(void *ctx, pid_t pid)
 {
 	struct state *l = ctx;
-	struct process *p = find(l, pid);
+	struct process *p = lines_find(l, pid);
 
-	p = p ? p : add(l, pid, true);
+	p = p ? p : lines_add(l, pid, true);
 	if (p)
 		p->seen = true;
 }
 
 /* A rank that was found among all processes stays until it ends. */
-static bool stays(const struct process *p)
+static bool lines_stays(const struct process *p)
 {
 	return p->rank && p->tgt && tgt_alive(p->tgt);
 }
@@ -142,7 +142,7 @@ static void list_processes(struct state *l, bool thorough)
 	unsigned i, kept = 0;
 
 	for (i = 0; i < l->nprocesses; i++)
-		l->processes[i]->seen = stays(l->processes[i]);
+		l->processes[i]->seen = lines_stays(l->processes[i]);
 	ses_each_root(l->ses, see, l);
 	if (l->ranks)
 		ranks_each(l->ranks, thorough, see_rank, l);
@@ -271,7 +271,7 @@ static void look_at_thread(struct state *l, const struct py_thread *t, bool is_m
 		buf_put(&l->recs, &single, sizeof(single));
 }
 
-static void look(struct state *l)
+static void lines_look(struct state *l)
 {
 	const struct ses_build *b;
 	unsigned i, k;
@@ -295,7 +295,7 @@ static void look(struct state *l)
 		ses_keep(l->ses, l->recs.data, l->recs.len, 0);
 }
 
-static void *run(void *arg)
+static void *lines_run(void *arg)
 {
 	struct state *l = arg;
 	struct pollfd end = {.fd = l->wake, .events = POLLIN};
@@ -304,7 +304,7 @@ static void *run(void *arg)
 	for (looks = 0; !poll(&end, 1, LOOK_MS); looks++) {
 		if (looks % REFRESH_LOOKS == 0)
 			list_processes(l, looks % THOROUGH_LOOKS == 0);
-		look(l);
+		lines_look(l);
 	}
 	return NULL;
 }
@@ -317,7 +317,7 @@ static int lines_start(struct session *ses, struct err *e)
 	l->ses = ses;
 	l->ranks = ranks_new(ses_root(ses), ses->targets[0].plan.adp);
 	l->wake = eventfd(0, EFD_CLOEXEC);
-	err = l->wake < 0 ? -errno : thread_start(&l->thread, run, l);
+	err = l->wake < 0 ? -errno : thread_start(&l->thread, lines_run, l);
 	if (!err)
 		return 0;
 	l->ses = NULL;

@@ -93,7 +93,7 @@ static bool is_rank(const struct ranks *r, const struct tgt *other)
 				  same_but_for_digits(tgt_cmdline(other), tgt_cmdline(r->own)));
 }
 
-static enum verdict judge(const struct ranks *r, pid_t pid)
+static enum verdict lines_judge(const struct ranks *r, pid_t pid)
 {
 	struct tgt *other = NULL;
 	struct err e = {0};
@@ -125,7 +125,7 @@ static void see(void *ctx, pid_t pid)
 	if (!at)
 		return;
 	if (*at == NOT_JUDGED)
-		*at = judge(w->ranks, pid);
+		*at = lines_judge(w->ranks, pid);
 	if (*at == RANK)
 		w->fn(w->ctx, pid);
 }

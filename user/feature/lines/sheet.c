@@ -20,7 +20,7 @@ static int order(const void *va, const void *vb, void *opts)
 	return view_name_cmp(a->line.data, a->line.len, b->line.data, b->line.len);
 }
 
-static void fill(const struct view *s, void *row)
+static void lines_fill(const struct view *s, void *row)
 {
 	struct row *r = row;
 
@@ -30,7 +30,7 @@ static void fill(const struct view *s, void *row)
 		r->call.data = mdl_name(s->in->model, r->l.name_id, &r->call.len);
 }
 
-static bool when(const struct view *s)
+static bool lines_when(const struct view *s)
 {
 	size_t n;
 
@@ -78,9 +78,9 @@ const struct view_sheet sheet_lines = {
 	.columns = columns,
 	.row_bytes = sizeof(struct row),
 	.table_bytes = sizeof(struct view_list),
-	.when = when,
+	.when = lines_when,
 	.stored = &lines_table,
 	.feature = &feature_lines,
-	.fill = fill,
+	.fill = lines_fill,
 	.order = order,
 };

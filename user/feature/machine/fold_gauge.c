@@ -36,7 +36,7 @@ static uint64_t rise(uint64_t from, uint64_t to)
 	return to > from && to != MXBPF_GAUGE_NO_LIMIT ? to - from : 0;
 }
 
-static void merge(struct machine_row *to, const struct mxbpf_gauge *g)
+static void machine_merge(struct machine_row *to, const struct mxbpf_gauge *g)
 {
 	if (!(g->flags & MXBPF_GAUGE_RESUMED)) {
 		add_sat(&to->difference, rise(to->last, g->first));
@@ -69,7 +69,7 @@ static int gauge_fold(struct mdl *m, const struct mxbpf_rec *r)
 	if (!row)
 		return -ENOMEM;
 	if (!added)
-		merge(row, &g);
+		machine_merge(row, &g);
 	else
 		*row = (struct machine_row){
 			.id = g.id,

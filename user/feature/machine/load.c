@@ -15,14 +15,14 @@ struct state {
 	uint64_t nreadings, reading_ns;
 };
 
-static struct state *state_of(const struct session *ses)
+static struct state *machine_state_of(const struct session *ses)
 {
 	return ses_state(ses, &machine_session);
 }
 
 int machine_again(const struct session *ses, struct mdl *m)
 {
-	return mdl_fold_all(m, state_of(ses)->last.data, state_of(ses)->last.len);
+	return mdl_fold_all(m, machine_state_of(ses)->last.data, machine_state_of(ses)->last.len);
 }
 
 static void on_absent(void *ctx, const char *gauge, const char *why)
@@ -32,7 +32,7 @@ static void on_absent(void *ctx, const char *gauge, const char *why)
 
 static void read_gauges(struct session *ses, bool resumed)
 {
-	struct state *s = state_of(ses);
+	struct state *s = machine_state_of(ses);
 	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	int err;
 
@@ -43,9 +43,9 @@ static void read_gauges(struct session *ses, bool resumed)
 	ses_keep(ses, s->last.data, s->last.len, err);
 }
 
-static int start(struct session *ses, struct err *e)
+static int machine_start(struct session *ses, struct err *e)
 {
-	struct state *s = state_of(ses);
+	struct state *s = machine_state_of(ses);
 
 	s->gauges = mach_open(tgt_pid(ses->targets[0].tgt), ses->o->verbose ? on_absent : NULL, ses);
 	if (!s->gauges)
@@ -54,9 +54,9 @@ static int start(struct session *ses, struct err *e)
 	return 0;
 }
 
-static void end(struct session *ses)
+static void machine_end(struct session *ses)
 {
-	const struct state *s = state_of(ses);
+	const struct state *s = machine_state_of(ses);
 	char ns[24];
 
 	if (!ses->paused_at_ns) /* else the machine was read when the pause began */
@@ -65,16 +65,16 @@ static void end(struct session *ses)
 		   (unsigned long long)s->nreadings, fmt_ns(s->reading_ns / s->nreadings, ns));
 }
 
-static void fini(struct session *ses)
+static void machine_load_fini(struct session *ses)
 {
-	mach_close(state_of(ses)->gauges);
-	buf_fini(&state_of(ses)->last);
+	mach_close(machine_state_of(ses)->gauges);
+	buf_fini(&machine_state_of(ses)->last);
 }
 
 const struct ses_feature machine_session = {
 	.state_bytes = sizeof(struct state),
-	.start = start,
+	.start = machine_start,
 	.read = read_gauges,
-	.end = end,
-	.fini = fini,
+	.end = machine_end,
+	.fini = machine_load_fini,
 };

@@ -281,7 +281,7 @@ static bool same_outcome(const struct outcome *a, const struct outcome *b)
 }
 
 /* Reports gauges with the same reason by one call. */
-static void tell(const struct mach *m, const struct outcome *all, const char *no_group)
+static void machine_tell(const struct mach *m, const struct outcome *all, const char *no_group)
 {
 	bool told[MXBPF_GAUGE_IDS] = {false};
 	char names[512], why[512];
@@ -327,7 +327,7 @@ static struct mach *open_all(pid_t pid, bool machine, mach_absent_fn absent, voi
 	if (!err)
 		err = open_groups(m, all, why);
 	if (!err) {
-		tell(m, all, why);
+		machine_tell(m, all, why);
 		return m;
 	}
 	mach_close(m);

@@ -12,7 +12,7 @@
 #define UNLIMITED_FROM (1ull << 62) /* version 1 writes "no limit" as the largest number of bytes in complete pages */
 
 /* Parses a number of digits only. *end is after it. */
-static bool number(const char *p, uint64_t *value, const char **end)
+static bool machine_number(const char *p, uint64_t *value, const char **end)
 {
 	char *stop;
 
@@ -50,7 +50,7 @@ static int parse_number(const struct machine_source *from, const char *text, uin
 		*value = MXBPF_GAUGE_NO_LIMIT;
 		return 0;
 	}
-	if (!number(text, value, &end))
+	if (!machine_number(text, value, &end))
 		return -ENODATA;
 	if (from->controller && *value >= UNLIMITED_FROM)
 		*value = MXBPF_GAUGE_NO_LIMIT;
@@ -61,7 +61,7 @@ static int parse_keyed(const struct machine_source *from, const char *text, uint
 {
 	const char *p = line_of(text, from->key), *end;
 
-	return p && number(p, value, &end) ? 0 : -ENODATA;
+	return p && machine_number(p, value, &end) ? 0 : -ENODATA;
 }
 
 static int parse_ticks(const struct machine_source *from, const char *text, uint64_t *value)
@@ -75,7 +75,7 @@ static int parse_ticks(const struct machine_source *from, const char *text, uint
 	*value = 0;
 	for (i = 0; from->fields >> i; i++) {
 		p += strspn(p, " ");
-		if (!number(p, &n, &p))
+		if (!machine_number(p, &n, &p))
 			return -ENODATA;
 		if (from->fields >> i & 1)
 			*value += n;
@@ -90,7 +90,7 @@ static int parse_stall(const struct machine_source *from, const char *text, uint
 	total = p ? strstr(p, "total=") : NULL;
 	if (!total || memchr(p, '\n', (size_t)(total - p)))
 		return -ENODATA;
-	return number(total + strlen("total="), value, &end) ? 0 : -ENODATA;
+	return machine_number(total + strlen("total="), value, &end) ? 0 : -ENODATA;
 }
 
 static int parse_quota(const struct machine_source *from, const char *text, uint64_t *value)
@@ -102,7 +102,7 @@ static int parse_quota(const struct machine_source *from, const char *text, uint
 		*value = MXBPF_GAUGE_NO_LIMIT;
 		return 0;
 	}
-	if (!number(p, &quota, &p) || !number(skip_blanks(p), &period, &p) || !period ||
+	if (!machine_number(p, &quota, &p) || !machine_number(skip_blanks(p), &period, &p) || !period ||
 	    __builtin_mul_overflow(quota, 1000, &quota))
 		return -ENODATA;
 	*value = quota / period;
@@ -117,10 +117,10 @@ static int parse_cpus(const struct machine_source *from, const char *text, uint6
 
 	do {
 		p += n && *p == ',';
-		if (!number(p, &first, &p))
+		if (!machine_number(p, &first, &p))
 			return -ENODATA;
 		last = first;
-		if (*p == '-' && !number(p + 1, &last, &p))
+		if (*p == '-' && !machine_number(p + 1, &last, &p))
 			return -ENODATA;
 		if (last < first || last > UINT16_MAX)
 			return -ENODATA;
@@ -158,13 +158,13 @@ bool mach_next_cpu(const char *text, size_t *pos, unsigned *cpu, uint64_t *busy,
 
 	if (!*pos) /* skip the first line, which is the sum of all CPUs */
 		p = strchr(p, '\n') ? strchr(p, '\n') + 1 : "";
-	if (strncmp(p, "cpu", 3) || !number(p + 3, &n, &p) || n > UINT16_MAX)
+	if (strncmp(p, "cpu", 3) || !machine_number(p + 3, &n, &p) || n > UINT16_MAX)
 		return false;
 	*cpu = (unsigned)n;
 	*busy = *all = 0;
 	for (i = 0; i < 8; i++) {
 		p += strspn(p, " ");
-		if (!number(p, &n, &p))
+		if (!machine_number(p, &n, &p))
 			return false;
 		*all += n;
 		*busy += idle[i] ? 0 : n;
@@ -185,11 +185,11 @@ int mach_cpuinfo_khz(const char *text, unsigned cpu, uint64_t *khz)
 		p += *p == '\n';
 		next = strstr(p, "\n\n");
 		end = strchr(p, ':');
-		if (strncmp(p, "processor", 9) || !end || !number(skip_blanks(end + 1), &n, &end) || n != cpu)
+		if (strncmp(p, "processor", 9) || !end || !machine_number(skip_blanks(end + 1), &n, &end) || n != cpu)
 			continue;
 		mhz = strstr(p, "\ncpu MHz");
 		end = mhz && (!next || mhz < next) ? strchr(mhz, ':') : NULL;
-		if (!end || !number(skip_blanks(end + 1), &n, &end) || n > UINT32_MAX)
+		if (!end || !machine_number(skip_blanks(end + 1), &n, &end) || n > UINT32_MAX)
 			return -ENODATA;
 		for (end += *end == '.'; isdigit((unsigned char)*end) && digit; end++, digit /= 10)
 			thousandths += digit * (uint64_t)(*end - '0');
@@ -258,7 +258,7 @@ static bool unescape(const char *p, size_t len, char *to)
 }
 
 /* Returns the part of path below root, or NULL. */
-static const char *below(const char *path, const char *root)
+static const char *machine_below(const char *path, const char *root)
 {
 	size_t len = strlen(root);
 
@@ -324,7 +324,7 @@ int mach_group_dir(const char *mountinfo, const char *controller, const char *pa
 		next = strchrnul(line, '\n');
 		if (!is_mount(line, next, controller, &m))
 			continue;
-		rest = below(path, m.root);
+		rest = machine_below(path, m.root);
 		/* The last of several equal mounts wins, because it may cover the others. */
 		if (!rest || climbs(rest) || strlen(m.root) > best || strlen(m.point) + strlen(rest) >= room)
 			continue;

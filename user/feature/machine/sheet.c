@@ -251,7 +251,7 @@ static void fill_people(const struct mdl *m, struct gauge_row *r, const struct m
 	r->most = view_word(unit_text(g, r->max, r->texts[3]));
 }
 
-static int make(const struct view *s, void *table)
+static int machine_make(const struct view *s, void *table)
 {
 	const struct mdl *m = s->in->model;
 	struct gauge_table *t = table;
@@ -291,12 +291,12 @@ static int make(const struct view *s, void *table)
 	return !err && r ? 0 : -ENOMEM;
 }
 
-static void fini(void *table)
+static void machine_sheet_fini(void *table)
 {
 	buf_fini(&((struct gauge_table *)table)->says_text);
 }
 
-static bool when(const struct view *s)
+static bool machine_when(const struct view *s)
 {
 	size_t n;
 
@@ -336,7 +336,7 @@ static const struct tbl_column totals[] = {
 };
 
 /* Only the page shows the table to people. The others write the sentences alone. */
-static void above(struct view *s, const void *table, const char *prefix)
+static void machine_above(struct view *s, const void *table, const char *prefix)
 {
 	const struct view_text says = ((const struct gauge_table *)table)->says;
 	struct mxbpf_account_sum sum = {0};
@@ -370,8 +370,8 @@ const struct view_sheet sheet_machine = {
 	.whole = true,
 	.if_any = true,
 	.at_end = true,
-	.when = when,
-	.make = make,
-	.fini = fini,
-	.above = above,
+	.when = machine_when,
+	.make = machine_make,
+	.fini = machine_sheet_fini,
+	.above = machine_above,
 };

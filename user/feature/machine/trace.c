@@ -91,7 +91,7 @@ static void write_process(struct view_trace *t)
 		view_track(t, &k);
 }
 
-static int survey(struct view_trace *t, void *state, const struct mxbpf_rec *r)
+static int machine_survey(struct view_trace *t, void *state, const struct mxbpf_rec *r)
 {
 	return buf_put(&((struct state *)state)->readings, r, MXBPF_GAUGE_BYTES_MIN);
 }
@@ -124,7 +124,7 @@ static int write_gauges(struct view_trace *t, void *state)
 	return i < n ? -ENOMEM : 0;
 }
 
-static void fini(void *state)
+static void machine_trace_fini(void *state)
 {
 	buf_fini(&((struct state *)state)->readings);
 }
@@ -132,7 +132,7 @@ static void fini(void *state)
 const struct view_trace_feature machine_trace = {
 	.state_bytes = sizeof(struct state),
 	.kinds = {MXBPF_GAUGE},
-	.survey = survey,
+	.survey = machine_survey,
 	.before = write_gauges,
-	.fini = fini,
+	.fini = machine_trace_fini,
 };

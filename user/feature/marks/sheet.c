@@ -45,7 +45,7 @@ const char *marks_instant_name(const struct mdl *m, const struct mxbpf_instant *
 	return said[i->what];
 }
 
-static int by_text(const struct mark *a, const struct mark *b)
+static int marks_by_text(const struct mark *a, const struct mark *b)
 {
 	int order = view_name_cmp(a->domain.data, a->domain.len, b->domain.data, b->domain.len);
 
@@ -54,21 +54,21 @@ static int by_text(const struct mark *a, const struct mark *b)
 }
 
 /* Sorts by name or by count. */
-static int by_opts(const struct mark *a, const struct mark *b, const struct view_opts *opts)
+static int marks_by_opts(const struct mark *a, const struct mark *b, const struct view_opts *opts)
 {
 	if (opts->sort == VIEW_SORT_COUNT && a->count != b->count)
 		return (a->count < b->count) == opts->ascending ? -1 : 1;
-	return by_text(a, b);
+	return marks_by_text(a, b);
 }
 
 static int counters_by_opts(const void *a, const void *b, void *opts)
 {
-	return by_opts(&((const struct counter *)a)->m, &((const struct counter *)b)->m, opts);
+	return marks_by_opts(&((const struct counter *)a)->m, &((const struct counter *)b)->m, opts);
 }
 
 static int instants_by_opts(const void *a, const void *b, void *opts)
 {
-	return by_opts(&((const struct instant *)a)->m, &((const struct instant *)b)->m, opts);
+	return marks_by_opts(&((const struct instant *)a)->m, &((const struct instant *)b)->m, opts);
 }
 
 static struct mark mark(const struct mdl *m, uint64_t name_id, uint32_t tgid, uint64_t count)
@@ -126,7 +126,7 @@ static void above_instants(struct view *s, const void *table, const char *prefix
 }
 
 /* True if they are possible: all tables of a series need the same columns. */
-static bool when(const struct view *s)
+static bool marks_when(const struct view *s)
 {
 	char *const *title = s->in->session->class_title;
 
@@ -171,7 +171,7 @@ const struct view_sheet sheet_marks_values = {
 	.row_bytes = sizeof(struct counter),
 	.table_bytes = sizeof(struct view_list),
 	.if_any = true,
-	.when = when,
+	.when = marks_when,
 	.stored = &marks_values_table,
 	.feature = &feature_marks,
 	.fill = fill_value,
@@ -208,7 +208,7 @@ const struct view_sheet sheet_marks_instants = {
 	.row_bytes = sizeof(struct instant),
 	.table_bytes = sizeof(struct view_list),
 	.if_any = true,
-	.when = when,
+	.when = marks_when,
 	.stored = &marks_instants_table,
 	.feature = &feature_marks,
 	.fill = fill_instant,

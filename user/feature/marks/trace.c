@@ -77,7 +77,7 @@ static void write_instant(struct view_trace *t, const struct mxbpf_instant *i)
 	buf_fini(&name);
 }
 
-static void record(struct view_trace *t, void *state, const struct mxbpf_rec *r)
+static void marks_record(struct view_trace *t, void *state, const struct mxbpf_rec *r)
 {
 	if (r->kind == MXBPF_VALUE)
 		write_value(t, (const struct mxbpf_value *)r);
@@ -85,7 +85,7 @@ static void record(struct view_trace *t, void *state, const struct mxbpf_rec *r)
 		write_instant(t, (const struct mxbpf_instant *)r);
 }
 
-static void args(struct view_trace *t, void *state, const struct mxbpf_span *s)
+static void marks_args(struct view_trace *t, void *state, const struct mxbpf_span *s)
 {
 	struct view_text domain;
 
@@ -100,4 +100,4 @@ static void args(struct view_trace *t, void *state, const struct mxbpf_span *s)
 }
 
 const struct view_trace_feature marks_trace = {
-	.kinds = {MXBPF_VALUE, MXBPF_INSTANT}, .record = record, .args = {[VIEW_ARGS_FIRST] = args}};
+	.kinds = {MXBPF_VALUE, MXBPF_INSTANT}, .record = marks_record, .args = {[VIEW_ARGS_FIRST] = marks_args}};

@@ -50,7 +50,7 @@ static struct mem_owner *owner_at(const struct state *h, size_t i)
 	return i < buf_count(&h->owners, struct mem_owner) ? buf_at(&h->owners, struct mem_owner, i) : NULL;
 }
 
-static struct mem_device *device_of(struct state *h, uint32_t tgid, uint32_t device)
+static struct mem_device *memory_device_of(struct state *h, uint32_t tgid, uint32_t device)
 {
 	bool added;
 	struct mem_device *d = mdl_item_put(&h->device_index, &h->devices, tgid, device, sizeof(*d), &added);
@@ -67,7 +67,7 @@ static uint64_t mix(uint64_t h, uint64_t v)
 	return h ^ h >> 29;
 }
 
-static uint64_t key_of(const struct mxbpf_mem_owner *o)
+static uint64_t memory_key_of(const struct mxbpf_mem_owner *o)
 {
 	const uint64_t h =
 		mix(mix(mix(mix(o->name_id, o->layer_id), o->scope_id), o->label_id), (uint64_t)o->flags << 8 | o->cls);
@@ -83,14 +83,14 @@ static struct mem_owner *owner_like(struct mdl *m, struct state *h, const struct
 				    const struct mxbpf_mem_owner *like, uint32_t *place)
 {
 	struct mem_owner o = {.h = *like, .stamp = d->peaks};
-	uint64_t b = (uint64_t)d->t.h.tgid << 32 | d->t.device, *at = hash_get(&h->owner_index, key_of(like), b);
+	uint64_t b = (uint64_t)d->t.h.tgid << 32 | d->t.device, *at = hash_get(&h->owner_index, memory_key_of(like), b);
 
 	if (!at && buf_count(&h->owners, struct mem_owner) >= MEMORY_OWNERS_MAX && !o.h.flags) {
 		o.h = (struct mxbpf_mem_owner){.flags = MXBPF_MEM_OWNER_MORE};
-		at = hash_get(&h->owner_index, key_of(&o.h), b);
+		at = hash_get(&h->owner_index, memory_key_of(&o.h), b);
 	}
 	if (!at) {
-		at = hash_put(&h->owner_index, key_of(&o.h), b);
+		at = hash_put(&h->owner_index, memory_key_of(&o.h), b);
 		o.h.h = (struct mxbpf_rec){.kind = MXBPF_MEM_OWNER, .size = sizeof(o.h), .tgid = d->t.h.tgid};
 		o.h.device = d->t.device;
 		o.h.allocs = o.h.frees = o.h.alloc_bytes = o.h.free_bytes = o.h.live_blocks = 0;
@@ -140,7 +140,7 @@ static void device_until(struct mem_device *d, uint64_t now_ns)
 		d->t.last_ns = now_ns;
 }
 
-static void take(struct mem_device *d, struct mem_owner *o, uint64_t bytes, uint64_t now_ns)
+static void memory_fold_take(struct mem_device *d, struct mem_owner *o, uint64_t bytes, uint64_t now_ns)
 {
 	const int64_t n = bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
 
@@ -181,7 +181,7 @@ static void block_end(struct state *h, struct mem_device *d, uint64_t at)
 	h->free_block = (uint32_t)at + 1;
 }
 
-static uint64_t place_of(const struct mem_device *d)
+static uint64_t memory_place_of(const struct mem_device *d)
 {
 	return (uint64_t)d->t.h.tgid << 32 | d->t.device;
 }
@@ -193,7 +193,7 @@ static int block_begin(struct state *h, const struct mem_device *d, uint64_t add
 
 	if (at >= MEMORY_BLOCKS_MAX)
 		return 0;
-	slot = hash_put(&h->block_index, addr, place_of(d));
+	slot = hash_put(&h->block_index, addr, memory_place_of(d));
 	if (!slot || (!h->free_block && !buf_add(&h->blocks, sizeof(*b))))
 		return -ENOMEM;
 	*slot = at;
@@ -210,7 +210,7 @@ static int fold_free(struct mdl *m, struct state *h, struct mem_device *d, const
 	uint32_t place;
 	uint64_t at;
 
-	if (hash_del(&h->block_index, a->addr, place_of(d), &at)) {
+	if (hash_del(&h->block_index, a->addr, memory_place_of(d), &at)) {
 		block_end(h, d, at);
 		return 0;
 	}
@@ -237,11 +237,11 @@ static int fold_take(struct mdl *m, struct state *h, struct mem_device *d, const
 
 	if (!o)
 		return -ENOMEM;
-	if (a->addr && hash_del(&h->block_index, a->addr, place_of(d), &at)) {
+	if (a->addr && hash_del(&h->block_index, a->addr, memory_place_of(d), &at)) {
 		block_end(h, d, at);
 		d->t.missed++;
 	}
-	take(d, o, (uint64_t)a->bytes, a->h.ts_ns);
+	memory_fold_take(d, o, (uint64_t)a->bytes, a->h.ts_ns);
 	if (a->pool_bytes) {
 		d->t.pool_bytes = a->pool_bytes;
 		if (a->pool_bytes > d->t.pool_peak_bytes) {
@@ -292,7 +292,7 @@ static int memory_alloc(struct mdl *m, const struct mxbpf_alloc *a)
 	h = mdl_state(m, &feature_memory);
 	if (h && a->flags & MXBPF_ALLOC_FAILED && a->h.size >= sizeof(*a))
 		return memory_failed_add(m, &h->failed, a);
-	d = h ? device_of(h, a->h.tgid, a->device) : NULL;
+	d = h ? memory_device_of(h, a->h.tgid, a->device) : NULL;
 	if (!d)
 		return -ENOMEM;
 	device_until(d, a->h.ts_ns);
@@ -326,7 +326,7 @@ static int fold_device(struct mdl *m, const struct mxbpf_rec *rec)
 	struct mxbpf_mem_time whole = {0}; /* old recordings lack its end */
 	const struct mxbpf_mem_time *t = memcpy(&whole, rec, rec->size < sizeof(whole) ? rec->size : sizeof(whole));
 	struct state *h = mdl_state(m, &feature_memory);
-	struct mem_device *d = h ? device_of(h, rec->tgid, t->device) : NULL;
+	struct mem_device *d = h ? memory_device_of(h, rec->tgid, t->device) : NULL;
 	int64_t peak_bytes = t->peak_bytes;
 
 	if (!d)
@@ -376,7 +376,7 @@ static int fold_owner(struct mdl *m, const struct mxbpf_rec *rec)
 	uint32_t place;
 
 	memcpy(&from, rec, rec->size < sizeof(from) ? rec->size : sizeof(from)); /* old recordings lack the stack */
-	d = h ? device_of(h, rec->tgid, from.device) : NULL;
+	d = h ? memory_device_of(h, rec->tgid, from.device) : NULL;
 	o = d ? owner_like(m, h, d, &from, &place) : NULL;
 	if (!o)
 		return -ENOMEM;
@@ -471,7 +471,7 @@ static int memory_emit(const struct mdl *m, struct buf *out)
 
 static int sum_device(struct state *sum, const struct mxbpf_mem_time *t)
 {
-	struct mem_device *all = device_of(sum, 0, t->device);
+	struct mem_device *all = memory_device_of(sum, 0, t->device);
 	struct mem_device one = {.t = *t};
 
 	if (!all)
@@ -517,7 +517,7 @@ static int memory_sum(struct mdl *sum, const struct mdl *m)
 	for (i = 0; !err && (t = memory_device(m, i)); i++)
 		err = sum_device(to, t);
 	for (i = 0; !err && (from = memory_owner(m, i)); i++) {
-		d = device_of(to, 0, from->device);
+		d = memory_device_of(to, 0, from->device);
 		o = d ? owner_like(sum, to, d, from, &place) : NULL;
 		if (!o)
 			return -ENOMEM;
@@ -622,7 +622,7 @@ static int memory_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 	}
 	for (i = 0; (o = memory_owner(from, i)); i++) {
 		again = owner_again(o);
-		slot = hash_put(&h->owner_index, key_of(o), (uint64_t)o->h.tgid << 32 | o->device);
+		slot = hash_put(&h->owner_index, memory_key_of(o), (uint64_t)o->h.tgid << 32 | o->device);
 		if (!slot || buf_put(&h->owners, &again, sizeof(again)))
 			return -ENOMEM;
 		*slot = i;

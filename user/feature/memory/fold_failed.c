@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Returns a place for one more failure, which may be that of the last one. NULL: out of memory. */
-static struct memory_failure *place(struct memory_failed *to)
+static struct memory_failure *memory_place(struct memory_failed *to)
 {
 	const size_t n = buf_count(&to->list, struct memory_failure);
 	struct memory_failure *at = n < MEMORY_FAILED_MAX ? buf_add(&to->list, sizeof(*at))
@@ -58,7 +58,7 @@ static void put_owner(struct memory_failure *at, const struct mxbpf_mem_owner *o
 
 int memory_failed_add(struct mdl *m, struct memory_failed *to, const struct mxbpf_alloc *a)
 {
-	struct memory_failure *at = place(to);
+	struct memory_failure *at = memory_place(to);
 	const struct mxbpf_mem_owner *o;
 	size_t i;
 
@@ -98,7 +98,7 @@ int memory_failed_fold(struct mdl *m, struct memory_failed *to, const struct mxb
 			put_holder(buf_at(&to->list, struct memory_failure, n - 1), h);
 		return 0;
 	}
-	at = place(to);
+	at = memory_place(to);
 	if (!at)
 		return -ENOMEM;
 	at->f = *f;
@@ -127,7 +127,7 @@ int memory_failed_copy(struct memory_failed *to, const struct memory_failed *fro
 	size_t i;
 
 	for (i = 0; i < buf_count(&from->list, struct memory_failure); i++) {
-		at = place(to);
+		at = memory_place(to);
 		if (!at)
 			return -ENOMEM;
 		*at = *buf_at(&from->list, const struct memory_failure, i);

@@ -17,7 +17,7 @@ static uint64_t part_at(const struct memory_growth *g, uint64_t ns)
 }
 
 /* The bytes did not change in the parts up to this one. */
-static void fill(struct memory_growth *g, uint64_t until, int64_t bytes)
+static void memory_fill(struct memory_growth *g, uint64_t until, int64_t bytes)
 {
 	while (g->part < until && g->part < GROWTH_PARTS - 1)
 		g->least[++g->part] = bytes;
@@ -30,13 +30,13 @@ void growth_note(struct memory_growth *g, uint64_t start_ns, uint64_t now_ns, in
 	if (!g->start_ns)
 		*g = (struct memory_growth){.start_ns = start_ns, .least = {bytes}};
 	g->least[g->part] = smaller(g->least[g->part], bytes);
-	fill(g, part_at(g, now_ns), bytes);
+	memory_fill(g, part_at(g, now_ns), bytes);
 	while (part_at(g, now_ns) >= GROWTH_PARTS && g->shift < SHIFT_MAX) {
 		for (i = 0; i < GROWTH_PARTS / 2; i++)
 			g->least[i] = smaller(g->least[2 * i], g->least[2 * i + 1]);
 		g->part = GROWTH_PARTS / 2 - 1;
 		g->shift++;
-		fill(g, part_at(g, now_ns), bytes);
+		memory_fill(g, part_at(g, now_ns), bytes);
 	}
 }
 

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-static bool asked(const struct ses_opts *o)
+static bool memory_asked(const struct ses_opts *o)
 {
 	return o->memory;
 }
@@ -17,7 +17,7 @@ static void leave_out(struct ses_opts *o)
 }
 
 /* An allocation without a certain end would leave memory without an owner. */
-static int check(struct session *ses, const struct ses_target *of, struct err *e)
+static int memory_check(struct session *ses, const struct ses_target *of, struct err *e)
 {
 	const struct plan_probe *p;
 
@@ -32,10 +32,10 @@ static int check(struct session *ses, const struct ses_target *of, struct err *e
 }
 
 const struct ses_feature memory_session = {
-	.asked = asked,
+	.asked = memory_asked,
 	.groups = PROBE_POOL,
 	.stack_groups = PROBE_OUTPUT,
 	.of_calls = true,
-	.check = check,
+	.check = memory_check,
 	.leave_out = leave_out,
 };

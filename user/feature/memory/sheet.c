@@ -18,7 +18,7 @@
 #include "view/priv.h"
 #include "view/sheet.h"
 
-static int by_name(const struct memory_owners_row *a, const struct memory_owners_row *b)
+static int memory_by_name(const struct memory_owners_row *a, const struct memory_owners_row *b)
 {
 	int order = view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
 
@@ -45,7 +45,7 @@ static int by_size(const void *va, const void *vb)
 		return a->h.peak_bytes > b->h.peak_bytes ? -1 : 1;
 	if (a->h.alloc_bytes != b->h.alloc_bytes)
 		return a->h.alloc_bytes > b->h.alloc_bytes ? -1 : 1;
-	return by_name(a, b);
+	return memory_by_name(a, b);
 }
 
 /* Rows that are equal in this order look the same. */
@@ -57,11 +57,11 @@ static int by_looks(const void *va, const void *vb)
 		return a->h.device < b->h.device ? -1 : 1;
 	if (a->h.flags != b->h.flags || a->h.cls != b->h.cls)
 		return a->h.flags != b->h.flags ? a->h.flags - b->h.flags : a->h.cls - b->h.cls;
-	return by_name(a, b);
+	return memory_by_name(a, b);
 }
 
 /* Merges rows that look the same. Returns the number of rows. */
-static size_t merge(struct memory_owners_row *r, size_t n)
+static size_t memory_merge(struct memory_owners_row *r, size_t n)
 {
 	size_t i, last = 0;
 
@@ -75,7 +75,7 @@ static size_t merge(struct memory_owners_row *r, size_t n)
 	return n ? last + 1 : 0;
 }
 
-static int by_device(const void *va, const void *vb)
+static int memory_sheet_by_device(const void *va, const void *vb)
 {
 	const struct mxbpf_mem_time *a = va, *b = vb;
 
@@ -85,7 +85,7 @@ static int by_device(const void *va, const void *vb)
 }
 
 /* Returns a text without data for an id without a name. */
-static struct view_text text_of(const struct mdl *m, enum mxbpf_name_kind kind, uint64_t id)
+static struct view_text memory_text_of(const struct mdl *m, enum mxbpf_name_kind kind, uint64_t id)
 {
 	struct view_text text = {0};
 
@@ -112,9 +112,9 @@ static struct memory_owners_row owner_of(const struct view *s, const struct mxbp
 	const struct mdl *m = s->in->model;
 	struct memory_owners_row r = {
 		.h = *h,
-		.layer = text_of(m, MXBPF_NAME_LAYER, h->layer_id),
-		.scope = text_of(m, MXBPF_NAME_SPAN, h->scope_id),
-		.label = text_of(m, MXBPF_NAME_SPAN, h->label_id),
+		.layer = memory_text_of(m, MXBPF_NAME_LAYER, h->layer_id),
+		.scope = memory_text_of(m, MXBPF_NAME_SPAN, h->scope_id),
+		.label = memory_text_of(m, MXBPF_NAME_SPAN, h->label_id),
 	};
 
 	if (s->opts->by != VIEW_BY_MODULE) /* whose rows are those of modules, whatever the line in them */
@@ -204,7 +204,7 @@ int memory_owners_make(const struct view *s, void *table)
 			add_sat(&t->lineless, h->allocs);
 	}
 	if (has_stacks(s))
-		t->list.all = merge(r, t->list.all);
+		t->list.all = memory_merge(r, t->list.all);
 	t->lines = has_stacks(s) && !view_shows_stack(s);
 	for (i = 0; i < t->list.all; i++) {
 		r[i].start_bytes = bytes_at_start(&r[i].h);
@@ -215,7 +215,7 @@ int memory_owners_make(const struct view *s, void *table)
 	}
 	t->fresh = !t->carried;
 	t->several = t->ndevices > 1;
-	qsort(t->devices, t->ndevices, sizeof(*t->devices), by_device);
+	qsort(t->devices, t->ndevices, sizeof(*t->devices), memory_sheet_by_device);
 	qsort(r, t->list.all, sizeof(*r), by_size);
 	return 0;
 }
@@ -301,8 +301,8 @@ static void put_totals(struct view *s, const struct memory_owners *held, const s
 	out_puts(s->out, "\n");
 }
 
-static void put_device(struct view *s, const struct memory_owners *held, const struct mxbpf_mem_time *t,
-		       const char *prefix)
+static void memory_put_device(struct view *s, const struct memory_owners *held, const struct mxbpf_mem_time *t,
+			      const char *prefix)
 {
 	const struct mdl_session *ss = s->in->session;
 	const int64_t start = start_bytes(held, t);
@@ -333,7 +333,7 @@ static void put_device(struct view *s, const struct memory_owners *held, const s
 }
 
 /* Shows all four if memory existed at the start (--reset): at start + allocated - freed = not freed. */
-static void above(struct view *s, const void *table, const char *prefix)
+static void memory_sheet_above(struct view *s, const void *table, const char *prefix)
 {
 	const struct memory_owners *t = table;
 	size_t i;
@@ -345,10 +345,10 @@ static void above(struct view *s, const void *table, const char *prefix)
 	if (t->carried)
 		out_printf(s->out, "%sat the start of this window + allocated - freed in it = not freed\n", prefix);
 	for (i = 0; i < t->ndevices; i++)
-		put_device(s, t, &t->devices[i], prefix);
+		memory_put_device(s, t, &t->devices[i], prefix);
 }
 
-static void below(struct view *s, const void *table, const char *prefix)
+static void memory_sheet_below(struct view *s, const void *table, const char *prefix)
 {
 	const struct view_list *t = table;
 
@@ -361,7 +361,7 @@ static void below(struct view *s, const void *table, const char *prefix)
 			   fmt_count(((const struct memory_owners *)table)->lineless, n));
 }
 
-static bool when(const struct view *s)
+static bool memory_sheet_when(const struct view *s)
 {
 	return s->in->session->held;
 }
@@ -423,11 +423,11 @@ const struct view_sheet sheet_memory = {
 	.columns = columns,
 	.row_bytes = sizeof(struct memory_owners_row),
 	.table_bytes = sizeof(struct memory_owners),
-	.when = when,
+	.when = memory_sheet_when,
 	.make = memory_owners_make,
 	.fini = memory_owners_fini,
-	.above = above,
-	.below = below,
+	.above = memory_sheet_above,
+	.below = memory_sheet_below,
 };
 
 /* ---- devices */
@@ -580,6 +580,6 @@ const struct view_sheet sheet_memory_devices = {
 	.row_bytes = sizeof(struct device),
 	.table_bytes = sizeof(struct view_list),
 	.whole = true,
-	.when = when,
+	.when = memory_sheet_when,
 	.make = make_devices,
 };

@@ -19,7 +19,7 @@ struct mems {
 	bool processes;
 };
 
-static int by_device(const void *va, const void *vb)
+static int memory_sheet_devices_by_device(const void *va, const void *vb)
 {
 	const struct mem *a = va, *b = vb;
 
@@ -28,7 +28,7 @@ static int by_device(const void *va, const void *vb)
 	return a->m.tgid < b->m.tgid ? -1 : a->m.tgid > b->m.tgid;
 }
 
-static int make(const struct view *s, void *table)
+static int memory_sheet_devices_make(const struct view *s, void *table)
 {
 	struct mems *t = table;
 	const struct mdl_mem_row *const *all = mdl_mem_rows(s->in->model, &t->list.all);
@@ -42,14 +42,14 @@ static int make(const struct view *s, void *table)
 		return -ENOMEM;
 	for (i = 0; i < t->list.all; i++)
 		r[i].m = *all[i];
-	qsort(r, t->list.all, sizeof(*r), by_device);
+	qsort(r, t->list.all, sizeof(*r), memory_sheet_devices_by_device);
 	for (i = 0; i < t->list.all; i++)
 		r[i].process = view_word(view_process_label(s, r[i].m.tgid, r[i].label));
 	return 0;
 }
 
 /* Allocations before the attach are unknown, so live and peak are not totals of the device. */
-static void above(struct view *s, const void *table, const char *prefix)
+static void memory_sheet_devices_above(struct view *s, const void *table, const char *prefix)
 {
 	const struct view_list *t = table;
 
@@ -61,7 +61,7 @@ static void above(struct view *s, const void *table, const char *prefix)
 		out_puts(s->out, t->n ? ": live and peak count from the start of the window\n" : ": nothing seen\n");
 }
 
-static bool when(const struct view *s)
+static bool memory_sheet_devices_when(const struct view *s)
 {
 	return s->in->session->mem_title;
 }
@@ -98,7 +98,7 @@ const struct view_sheet sheet_memory_totals = {
 	.row_bytes = sizeof(struct mem),
 	.table_bytes = sizeof(struct mems),
 	.whole = true,
-	.when = when,
-	.make = make,
-	.above = above,
+	.when = memory_sheet_devices_when,
+	.make = memory_sheet_devices_make,
+	.above = memory_sheet_devices_above,
 };

@@ -37,7 +37,7 @@ struct table {
 	bool several;
 };
 
-static struct view_text name_of(const struct mdl *m, unsigned cls, uint64_t id, unsigned flags)
+static struct view_text memory_name_of(const struct mdl *m, unsigned cls, uint64_t id, unsigned flags)
 {
 	struct view_text name = {0};
 
@@ -55,7 +55,7 @@ static struct view_text line_of(const struct mdl *m, uint64_t stack_id)
 	return line;
 }
 
-static bool is_same(const struct holder *a, const struct holder *b)
+static bool memory_is_same(const struct holder *a, const struct holder *b)
 {
 	return !view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len) &&
 	       !view_name_cmp(a->layer.data, a->layer.len, b->layer.data, b->layer.len) &&
@@ -73,7 +73,7 @@ static int by_bytes(const void *va, const void *vb)
 static void add_holder(const struct mdl *m, struct row *r, const struct mxbpf_mem_holder *h)
 {
 	struct holder one = {
-		.name = name_of(m, h->cls, h->name_id, h->flags),
+		.name = memory_name_of(m, h->cls, h->name_id, h->flags),
 		.line = line_of(m, h->stack_id),
 		.bytes = h->bytes,
 		.blocks = h->blocks,
@@ -82,7 +82,7 @@ static void add_holder(const struct mdl *m, struct row *r, const struct mxbpf_me
 
 	if (h->layer_id)
 		one.layer.data = mdl_text(m, MXBPF_NAME_LAYER, h->layer_id, &one.layer.len);
-	for (i = 0; i < r->holders.n && !is_same(&r->list[i], &one); i++)
+	for (i = 0; i < r->holders.n && !memory_is_same(&r->list[i], &one); i++)
 		;
 	if (i == r->holders.n) {
 		r->list[r->holders.n++] = one;
@@ -93,7 +93,7 @@ static void add_holder(const struct mdl *m, struct row *r, const struct mxbpf_me
 }
 
 /* A text of the target becomes part of a line, so it must not end one. */
-static void put_text(struct buf *b, const struct view_text *t)
+static void memory_put_text(struct buf *b, const struct view_text *t)
 {
 	size_t i;
 
@@ -106,7 +106,7 @@ static void put_at(struct buf *b, const struct view_text *line)
 	if (!line->len)
 		return;
 	buf_printf(b, " at ");
-	put_text(b, line);
+	memory_put_text(b, line);
 }
 
 static void put_holders(struct row *r)
@@ -117,7 +117,7 @@ static void put_holders(struct row *r)
 	for (i = 0; i < r->holders.n && i < HOLDERS_SHOWN; i++) {
 		buf_printf(&r->says, "%s%s held by ", r->says.len ? "\n" : "",
 			   fmt_bytes((uint64_t)r->list[i].bytes, bytes));
-		put_text(&r->says, &r->list[i].name);
+		memory_put_text(&r->says, &r->list[i].name);
 		put_at(&r->says, &r->list[i].line);
 		buf_printf(&r->says, ", %s block%s", fmt_count(r->list[i].blocks, n),
 			   r->list[i].blocks == 1 ? "" : "s");
@@ -162,7 +162,7 @@ static void make_row(const struct view *s, struct row *r, const struct memory_fa
 	unsigned i;
 
 	r->f = f->f;
-	r->name = name_of(m, f->f.cls, f->f.name_id, 0);
+	r->name = memory_name_of(m, f->f.cls, f->f.name_id, 0);
 	r->line = line_of(m, f->f.stack_id);
 	set_totals(r, &f->f);
 	r->before_bytes = TBL_UNKNOWN;
@@ -182,7 +182,7 @@ static void make_row(const struct view *s, struct row *r, const struct memory_fa
 	r->note = (struct view_text){(const char *)r->says.data, r->says.len};
 }
 
-static int make(const struct view *s, void *table)
+static int memory_sheet_failed_make(const struct view *s, void *table)
 {
 	const struct memory_failed *all = memory_failures(s->in->model);
 	struct table *t = table;
@@ -201,7 +201,7 @@ static int make(const struct view *s, void *table)
 	return 0;
 }
 
-static void fini(void *table)
+static void memory_sheet_failed_fini(void *table)
 {
 	struct table *t = table;
 	struct row *r = t->list.rows;
@@ -211,7 +211,7 @@ static void fini(void *table)
 		buf_fini(&r[i].says);
 }
 
-static void above(struct view *s, const void *table, const char *prefix)
+static void memory_sheet_failed_above(struct view *s, const void *table, const char *prefix)
 {
 	const struct table *t = table;
 	char n[32];
@@ -222,14 +222,14 @@ static void above(struct view *s, const void *table, const char *prefix)
 	out_puts(s->out, "\n");
 }
 
-static void below(struct view *s, const void *table, const char *prefix)
+static void memory_sheet_failed_below(struct view *s, const void *table, const char *prefix)
 {
 	(void)table;
 	if (!s->in->session->held)
 		out_printf(s->out, "%swho held the memory is known with --memory, the line with --py-stacks\n", prefix);
 }
 
-static bool when(const struct view *s)
+static bool memory_sheet_failed_when(const struct view *s)
 {
 	return s->in->session->mem_title;
 }
@@ -287,9 +287,9 @@ const struct view_sheet sheet_memory_failed = {
 	.if_any = true,
 	.whole = true,
 	.first = true,
-	.when = when,
-	.make = make,
-	.fini = fini,
-	.above = above,
-	.below = below,
+	.when = memory_sheet_failed_when,
+	.make = memory_sheet_failed_make,
+	.fini = memory_sheet_failed_fini,
+	.above = memory_sheet_failed_above,
+	.below = memory_sheet_failed_below,
 };

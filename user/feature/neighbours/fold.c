@@ -12,7 +12,7 @@ struct state {
 };
 
 /* A later reading of a process is of a longer time from the same start, or, after an interval, of the next one. */
-static int fold(struct mdl *m, const struct mxbpf_rec *rec)
+static int neighbours_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	struct state *state = mdl_state(m, &feature_neighbours);
 	struct mxbpf_neighbour *row;
@@ -40,7 +40,7 @@ const struct mxbpf_neighbour *neighbours_rows(const struct mdl *m, size_t *n)
 	return state ? (const void *)state->rows.data : NULL;
 }
 
-static int emit(const struct mdl *m, struct buf *out)
+static int neighbours_emit(const struct mdl *m, struct buf *out)
 {
 	size_t n;
 	const struct mxbpf_neighbour *rows = neighbours_rows(m, &n);
@@ -48,18 +48,18 @@ static int emit(const struct mdl *m, struct buf *out)
 	return buf_put(out, rows, n * sizeof(*rows));
 }
 
-static int copy(struct mdl *to, const struct mdl *from)
+static int neighbours_copy(struct mdl *to, const struct mdl *from)
 {
 	size_t i, n;
 	const struct mxbpf_neighbour *rows = neighbours_rows(from, &n);
 	int err = 0;
 
 	for (i = 0; i < n && !err; i++)
-		err = fold(to, &rows[i].h);
+		err = neighbours_fold(to, &rows[i].h);
 	return err;
 }
 
-static void fini(struct mdl *m)
+static void neighbours_fold_fini(struct mdl *m)
 {
 	struct state *state = mdl_state(m, &feature_neighbours);
 
@@ -70,8 +70,8 @@ static void fini(struct mdl *m)
 const struct mdl_feature feature_neighbours = {
 	.session = &neighbours_session,
 	.state_bytes = sizeof(struct state),
-	.kinds = {{MXBPF_NEIGHBOUR, fold}},
-	.emit = emit,
-	.copy = copy,
-	.fini = fini,
+	.kinds = {{MXBPF_NEIGHBOUR, neighbours_fold}},
+	.emit = neighbours_emit,
+	.copy = neighbours_copy,
+	.fini = neighbours_fold_fini,
 };

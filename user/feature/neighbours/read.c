@@ -54,7 +54,7 @@ static bool parse_stat(char *text, struct process *p)
 	return true;
 }
 
-static int read_all(struct buf *processes)
+static int neighbours_read_all(struct buf *processes)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *d;
@@ -98,7 +98,7 @@ static int index_pids(const struct buf *processes, struct hash *by_pid)
 	return 0;
 }
 
-static const struct process *find(const struct buf *now, const struct hash *by_pid, pid_t pid)
+static const struct process *neighbours_find(const struct buf *now, const struct hash *by_pid, pid_t pid)
 {
 	const uint64_t *at = hash_get(by_pid, (uint64_t)pid, 0);
 
@@ -115,7 +115,7 @@ static pid_t root_of(const struct neighbours_job *job, const struct buf *now, co
 	for (i = 0; p && i < ANCESTORS_MAX; i++) {
 		if (job->is(job->ctx, p->pid))
 			root = p->pid;
-		p = find(now, by_pid, p->parent);
+		p = neighbours_find(now, by_pid, p->parent);
 	}
 	return root;
 }
@@ -192,7 +192,8 @@ struct neighbours *neighbours_begin(const struct neighbours_job *job)
 		return NULL;
 	n->job = *job;
 	n->began_ns = clock_ns(CLOCK_MONOTONIC);
-	read_all(&n->processes); /* what is missing counts as begun in the window, which its start denies below */
+	neighbours_read_all(
+		&n->processes); /* what is missing counts as begun in the window, which its start denies below */
 	for (i = 0; i < buf_count(&n->processes, struct process); i++) {
 		p = buf_at(&n->processes, struct process, i);
 		at = hash_put(&n->index, (uint64_t)p->pid, p->start);
@@ -211,7 +212,7 @@ int neighbours_end(struct neighbours *n, struct buf *out)
 	struct mxbpf_neighbour r = {.h = {.kind = MXBPF_NEIGHBOUR, .size = sizeof(r), .ts_ns = now_ns}};
 	struct buf now = {0};
 	struct hash by_pid = {0};
-	int err = read_all(&now);
+	int err = neighbours_read_all(&now);
 	const struct process none = {0}, *before;
 	struct process *p;
 	uint64_t *at;

@@ -16,14 +16,14 @@ struct row {
 	double cpus;
 };
 
-static int by_time(const void *va, const void *vb)
+static int neighbours_by_time(const void *va, const void *vb)
 {
 	const struct row *a = va, *b = vb;
 
 	return a->cpu_ns > b->cpu_ns ? -1 : a->cpu_ns < b->cpu_ns;
 }
 
-static int make(const struct view *s, void *table)
+static int neighbours_make(const struct view *s, void *table)
 {
 	struct view_list *t = table;
 	size_t n, i;
@@ -43,12 +43,12 @@ static int make(const struct view *s, void *table)
 				     .cpu_ns = all[i].cpu_ns,
 				     .cpus = all[i].elapsed_ns ? (double)all[i].cpu_ns / (double)all[i].elapsed_ns : 0};
 	}
-	qsort(r, t->all, sizeof(*r), by_time);
+	qsort(r, t->all, sizeof(*r), neighbours_by_time);
 	t->all = t->all < SHOWN ? t->all : SHOWN;
 	return 0;
 }
 
-static void above(struct view *s, const void *table, const char *prefix)
+static void neighbours_above(struct view *s, const void *table, const char *prefix)
 {
 	(void)table;
 	out_printf(s->out, "%sThe processes with the most CPU time in the window, at most %d\n", prefix, SHOWN);
@@ -72,6 +72,6 @@ const struct view_sheet sheet_neighbours = {
 	.whole = true,
 	.if_any = true,
 	.at_end = true,
-	.make = make,
-	.above = above,
+	.make = neighbours_make,
+	.above = neighbours_above,
 };

@@ -10,7 +10,7 @@
 
 #define CPUS_MAX 8192
 
-static bool asked(const struct ses_opts *o)
+static bool omp_asked(const struct ses_opts *o)
 {
 	return o->omp;
 }
@@ -31,7 +31,7 @@ static uint32_t cpus_of(pid_t pid)
 	return n > 0 ? (uint32_t)n : 1;
 }
 
-static int check(struct session *ses, const struct ses_target *of, struct err *e)
+static int omp_check(struct session *ses, const struct ses_target *of, struct err *e)
 {
 	const struct plan_probe *p = plan_teams(&of->plan);
 
@@ -45,7 +45,7 @@ static int check(struct session *ses, const struct ses_target *of, struct err *e
 	return 0;
 }
 
-static int describe(struct session *ses, const struct ses_target *of, struct mdl_session *s)
+static int omp_describe(struct session *ses, const struct ses_target *of, struct mdl_session *s)
 {
 	if (!of->plan.omp_unseen)
 		return 0;
@@ -54,10 +54,10 @@ static int describe(struct session *ses, const struct ses_target *of, struct mdl
 }
 
 const struct ses_feature omp_session = {
-	.asked = asked,
+	.asked = omp_asked,
 	.groups = PROBE_OMP,
 	.of_calls = true,
-	.check = check,
+	.check = omp_check,
 	.leave_out = leave_out,
-	.describe = describe,
+	.describe = omp_describe,
 };

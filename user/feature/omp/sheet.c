@@ -43,7 +43,7 @@ static uint64_t late_ns(const struct mxbpf_team *t)
 	return t->late_ns - least(t->late_runq_ns, t->late_ns);
 }
 
-static void fill(const struct view *s, void *row)
+static void omp_fill(const struct view *s, void *row)
 {
 	static const char outside[] = "(outside of operators)";
 	struct team *r = row;
@@ -61,13 +61,13 @@ static void fill(const struct view *s, void *row)
 		r->name = view_word(outside);
 }
 
-static void finish(const struct view *s, void *table)
+static void omp_finish(const struct view *s, void *table)
 {
 	((struct teams *)table)->cpus = s->in->session->team_cpus;
 }
 
 /* Writes advice on the sum of all rows. */
-static void below(struct view *s, const void *table, const char *prefix)
+static void omp_below(struct view *s, const void *table, const char *prefix)
 {
 	const struct mxbpf_team *sum = &((const struct teams *)table)->sum;
 	const int queue = (int)(100 * share(queue_ns(sum), sum->threads_ns));
@@ -99,7 +99,7 @@ static void below(struct view *s, const void *table, const char *prefix)
 			   prefix);
 }
 
-static void above(struct view *s, const void *table, const char *prefix)
+static void omp_above(struct view *s, const void *table, const char *prefix)
 {
 	const struct teams *t = table;
 	char ns[2][24];
@@ -115,7 +115,7 @@ static void above(struct view *s, const void *table, const char *prefix)
 	out_puts(s->out, "\n");
 }
 
-static bool when(const struct view *s)
+static bool omp_when(const struct view *s)
 {
 	return s->in->session->team_cpus;
 }
@@ -178,12 +178,12 @@ const struct view_sheet sheet_omp = {
 	.totals = totals,
 	.row_bytes = sizeof(struct team),
 	.table_bytes = sizeof(struct teams),
-	.when = when,
+	.when = omp_when,
 	.stored = &omp_teams,
 	.feature = &feature_omp,
 	.sum_at = offsetof(struct teams, sum),
-	.fill = fill,
-	.finish = finish,
-	.above = above,
-	.below = below,
+	.fill = omp_fill,
+	.finish = omp_finish,
+	.above = omp_above,
+	.below = omp_below,
 };

@@ -12,7 +12,7 @@ struct state {
 };
 
 /* The region of a span stands before the span in the recording. */
-static int survey(struct view_trace *t, void *vstate, const struct mxbpf_rec *r)
+static int omp_survey(struct view_trace *t, void *vstate, const struct mxbpf_rec *r)
 {
 	const struct mxbpf_team *k = (const void *)r;
 	struct state *state = vstate;
@@ -60,7 +60,7 @@ static void args(struct view_trace *t, void *vstate, const struct mxbpf_span *s)
 		write_team(t, buf_at(&state->teams, struct mxbpf_team, *at - 1));
 }
 
-static void fini(void *vstate)
+static void omp_fini(void *vstate)
 {
 	struct state *state = vstate;
 
@@ -71,7 +71,7 @@ static void fini(void *vstate)
 const struct view_trace_feature omp_trace = {
 	.state_bytes = sizeof(struct state),
 	.kinds = {MXBPF_TEAM},
-	.survey = survey,
+	.survey = omp_survey,
 	.args = {[VIEW_ARGS_NUMBERS] = args},
-	.fini = fini,
+	.fini = omp_fini,
 };

@@ -15,7 +15,7 @@
 #define PROCESSES   64u	       /* with a path; others have none */
 #define ROWS_MAX    (1u << 14) /* of recordings */
 
-static struct path_state *state_of(struct mdl *m)
+static struct path_state *path_state_of(struct mdl *m)
 {
 	return mdl_state(m, &feature_path);
 }
@@ -25,7 +25,7 @@ static struct path_state *state_of(struct mdl *m)
 static int activity(struct mdl *m, const struct mxbpf_activity *a)
 {
 	const struct win_work work = win_work_of(a);
-	struct path_state *t = state_of(m);
+	struct path_state *t = path_state_of(m);
 
 	if (!t)
 		return -ENOMEM;
@@ -39,7 +39,7 @@ static int activity(struct mdl *m, const struct mxbpf_activity *a)
 
 static int launched(struct mdl *m, const struct mxbpf_launch *l)
 {
-	struct path_state *t = state_of(m);
+	struct path_state *t = path_state_of(m);
 
 	if (!t)
 		return -ENOMEM;
@@ -47,7 +47,7 @@ static int launched(struct mdl *m, const struct mxbpf_launch *l)
 	return 0;
 }
 
-static int span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
+static int path_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
 {
 	const struct idle_span one = {.start_ns = s->h.ts_ns,
 				      .end_ns = s->h.ts_ns + s->dur_ns,
@@ -57,7 +57,7 @@ static int span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
 				      .cls = s->cls,
 				      .user = s->flags & MXBPF_SPAN_USER,
 				      .async = s->flags & MXBPF_SPAN_ASYNC};
-	struct path_state *t = state_of(m);
+	struct path_state *t = path_state_of(m);
 
 	if (!t)
 		return -ENOMEM;
@@ -89,8 +89,8 @@ static bool launched_in(const struct mdl *m, const struct mxbpf_iteration *it)
 }
 
 /* Returns the median of the latest iterations of a process of which all is kept, or NULL. There are n until `it`. */
-static const struct mxbpf_iteration *choose(const struct mdl *m, const struct path_state *t,
-					    const struct mxbpf_iteration *it, size_t n)
+static const struct mxbpf_iteration *path_choose(const struct mdl *m, const struct path_state *t,
+						 const struct mxbpf_iteration *it, size_t n)
 {
 	const uint64_t launches_ns = activity_calls_lost_ns(m);
 	const uint64_t lost_ns = t->lost_ns > launches_ns ? t->lost_ns : launches_ns;
@@ -128,7 +128,7 @@ static int find_parts(const struct mdl *m, const struct path_state *t, struct bu
 	for (i = 0; !err && i < n && paths < PROCESSES; i = k) {
 		for (k = i; k < n && all[k].h.tgid == all[i].h.tgid; k++)
 			;
-		one = choose(m, t, &all[i], k - i);
+		one = path_choose(m, t, &all[i], k - i);
 		err = one ? path_walk(m, t, one, out) : 0;
 		paths += one != NULL;
 	}
@@ -157,7 +157,7 @@ int path_sequences(const struct mdl *m, struct buf *out)
 static int fold_part(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	struct mxbpf_gpu_path one = *(const struct mxbpf_gpu_path *)rec;
-	struct path_state *t = state_of(m);
+	struct path_state *t = path_state_of(m);
 
 	one.h.size = sizeof(one); /* a newer version has a longer record */
 	if (!t || (one.name_id && mdl_expect_name(m, one.name_id)))
@@ -168,7 +168,7 @@ static int fold_part(struct mdl *m, const struct mxbpf_rec *rec)
 static int fold_sequence(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	struct path_sequence one = {.a = *(const struct mxbpf_gpu_sequence *)rec};
-	struct path_state *t = state_of(m);
+	struct path_state *t = path_state_of(m);
 	size_t i;
 
 	memcpy(one.names, (const char *)rec + sizeof(one.a), one.a.n * sizeof(one.names[0]));
@@ -180,7 +180,7 @@ static int fold_sequence(struct mdl *m, const struct mxbpf_rec *rec)
 	return buf_count(&t->sequences, one) < ROWS_MAX ? buf_put(&t->sequences, &one, sizeof(one)) : 0;
 }
 
-static int emit(const struct mdl *m, struct buf *out)
+static int path_emit(const struct mdl *m, struct buf *out)
 {
 	struct path_sequence *one;
 	struct buf all = {0};
@@ -210,26 +210,26 @@ static int copy_state(struct path_state *to, const struct path_state *from)
 	return buf_put(&to->spans, from->spans.data, from->spans.len);
 }
 
-static int copy(struct mdl *to, const struct mdl *from)
+static int path_copy(struct mdl *to, const struct mdl *from)
 {
 	const struct path_state *f = mdl_state_of(from, &feature_path);
-	struct path_state *t = state_of(to);
+	struct path_state *t = path_state_of(to);
 
 	if (!t || copy_state(t, f) || buf_put(&t->parts, f->parts.data, f->parts.len))
 		return -ENOMEM;
 	return buf_put(&t->sequences, f->sequences.data, f->sequences.len);
 }
 
-static int move(struct mdl *to, struct mdl *from, uint64_t now_ns)
+static int path_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 {
-	struct path_state *t = state_of(to);
+	struct path_state *t = path_state_of(to);
 
 	return t ? copy_state(t, mdl_state_of(from, &feature_path)) : -ENOMEM;
 }
 
-static void fini(struct mdl *m)
+static void path_fini(struct mdl *m)
 {
-	struct path_state *t = state_of(m);
+	struct path_state *t = path_state_of(m);
 
 	buf_fini(&t->work);
 	buf_fini(&t->waits);
@@ -243,11 +243,11 @@ const struct mdl_feature feature_path = {
 	.of_devices = true,
 	.by_process = true, /* each process has a path of its own */
 	.kinds = {{MXBPF_GPU_PATH, fold_part}, {MXBPF_GPU_SEQUENCE, fold_sequence}},
-	.span = span,
+	.span = path_span,
 	.activity = activity,
 	.launch = launched,
-	.emit = emit,
-	.copy = copy,
-	.move = move,
-	.fini = fini,
+	.emit = path_emit,
+	.copy = path_copy,
+	.move = path_move,
+	.fini = path_fini,
 };

@@ -19,7 +19,7 @@ struct search {
 	struct buf *rows;
 };
 
-static int by_thread(const void *va, const void *vb)
+static int path_sequences_by_thread(const void *va, const void *vb)
 {
 	const struct launched *a = va, *b = vb;
 
@@ -31,7 +31,7 @@ static int by_thread(const void *va, const void *vb)
 }
 
 /* The inner spans first. */
-static int by_start(const void *va, const void *vb)
+static int path_by_start(const void *va, const void *vb)
 {
 	const struct idle_span *a = va, *b = vb;
 
@@ -40,7 +40,7 @@ static int by_start(const void *va, const void *vb)
 	return 0;
 }
 
-static int collect(struct search *s, const struct mdl *m, const struct path_state *t)
+static int path_collect(struct search *s, const struct mdl *m, const struct path_state *t)
 {
 	const struct activity_call *l;
 	const struct win_work *w;
@@ -56,11 +56,11 @@ static int collect(struct search *s, const struct mdl *m, const struct path_stat
 		one = (struct launched){l->start_ns, w->start_ns, w->end_ns - w->start_ns, w->name_id, l->tgid, l->tid};
 		err = buf_put(&s->all, &one, sizeof(one));
 	}
-	buf_sort(&s->all, sizeof(one), by_thread);
+	buf_sort(&s->all, sizeof(one), path_sequences_by_thread);
 	return err;
 }
 
-static uint64_t key_of(const struct launched *a, size_t n)
+static uint64_t path_key_of(const struct launched *a, size_t n)
 {
 	uint64_t key = 0xcbf29ce484222325ull;
 	size_t i;
@@ -70,16 +70,16 @@ static uint64_t key_of(const struct launched *a, size_t n)
 	return key;
 }
 
-static int count(struct search *s, const struct idle_span *span, const struct launched *a, size_t n)
+static int path_count(struct search *s, const struct idle_span *span, const struct launched *a, size_t n)
 {
 	const uint64_t name = span->name_id ^ (uint64_t)span->tgid * 0x9e3779b97f4a7c15ull;
 	struct path_sequence *r;
 	bool added;
 	size_t i;
 
-	if (buf_count(s->rows, *r) >= ROWS_MAX && !hash_get(&s->index, key_of(a, n), name))
+	if (buf_count(s->rows, *r) >= ROWS_MAX && !hash_get(&s->index, path_key_of(a, n), name))
 		return 0;
-	r = mdl_item_put(&s->index, s->rows, key_of(a, n), name, sizeof(*r), &added);
+	r = mdl_item_put(&s->index, s->rows, path_key_of(a, n), name, sizeof(*r), &added);
 	if (!r)
 		return -ENOMEM;
 	if (added) {
@@ -102,12 +102,12 @@ static bool is_operator(const struct idle_span *s)
 }
 
 /* An operator around another one that launches the same activities does not count. */
-static int look(struct search *s, const struct idle_span *span)
+static int path_look(struct search *s, const struct idle_span *span)
 {
 	const struct launched from = {.ns = span->start_ns, .tgid = span->tgid, .tid = span->tid};
 	const struct launched to = {.ns = span->end_ns, .tgid = span->tgid, .tid = span->tid};
-	const size_t at = buf_first(&s->all, sizeof(from), &from, by_thread);
-	const size_t n = buf_first(&s->all, sizeof(to), &to, by_thread) - at;
+	const size_t at = buf_first(&s->all, sizeof(from), &from, path_sequences_by_thread);
+	const size_t n = buf_first(&s->all, sizeof(to), &to, path_sequences_by_thread) - at;
 	uint64_t *seen;
 
 	if (n < MXBPF_SEQUENCE_MIN || n > MXBPF_SEQUENCE_MAX)
@@ -118,7 +118,7 @@ static int look(struct search *s, const struct idle_span *span)
 	if (*seen)
 		return 0;
 	*seen = 1;
-	return count(s, span, buf_at(&s->all, struct launched, at), n);
+	return path_count(s, span, buf_at(&s->all, struct launched, at), n);
 }
 
 int path_find_sequences(const struct mdl *m, const struct path_state *t, struct buf *out)
@@ -127,13 +127,13 @@ int path_find_sequences(const struct mdl *m, const struct path_state *t, struct 
 	struct buf spans = {0};
 	const struct idle_span *span;
 	size_t i;
-	int err = collect(&s, m, t) || buf_put(&spans, t->spans.data, t->spans.len) ? -ENOMEM : 0;
+	int err = path_collect(&s, m, t) || buf_put(&spans, t->spans.data, t->spans.len) ? -ENOMEM : 0;
 
-	buf_sort(&spans, sizeof(*span), by_start);
+	buf_sort(&spans, sizeof(*span), path_by_start);
 	for (i = 0; !err && i < buf_count(&spans, *span); i++) {
 		span = buf_at(&spans, struct idle_span, i);
 		if (is_operator(span) && span->start_ns >= t->lost_ns)
-			err = look(&s, span);
+			err = path_look(&s, span);
 	}
 	buf_fini(&spans);
 	buf_fini(&s.all);

@@ -40,7 +40,7 @@ struct table {
 	uint64_t length_ns, gpu_ns, nr; /* of the first process */
 };
 
-static int by_time(const void *va, const void *vb)
+static int path_by_time(const void *va, const void *vb)
 {
 	const struct mxbpf_gpu_path *a = &((const struct row *)va)->a, *b = &((const struct row *)vb)->a;
 
@@ -53,7 +53,7 @@ static int by_time(const void *va, const void *vb)
 	return a->name_id < b->name_id ? -1 : a->name_id > b->name_id;
 }
 
-static void fill(const struct view *s, struct row *r, const struct mxbpf_gpu_path *a)
+static void path_fill(const struct view *s, struct row *r, const struct mxbpf_gpu_path *a)
 {
 	r->a = *a;
 	r->length_ns = a->end_ns - a->h.ts_ns;
@@ -74,9 +74,9 @@ static int make_path(const struct view *s, void *table)
 		t->list.rows = r = calloc(buf_count(&all, r->a) + 1, sizeof(*r));
 	t->list.all = r ? buf_count(&all, r->a) : 0;
 	for (i = 0; i < t->list.all; i++)
-		fill(s, &r[i], buf_at(&all, struct mxbpf_gpu_path, i));
+		path_fill(s, &r[i], buf_at(&all, struct mxbpf_gpu_path, i));
 	if (t->list.all) {
-		qsort(r, t->list.all, sizeof(*r), by_time);
+		qsort(r, t->list.all, sizeof(*r), path_by_time);
 		t->length_ns = r[0].length_ns;
 		t->nr = r[0].a.nr;
 	}

@@ -144,7 +144,7 @@ static int step_on_gpu(struct walk *w)
 
 /* ---- on a thread */
 
-static int by_thread(const void *va, const void *vb)
+static int path_walk_by_thread(const void *va, const void *vb)
 {
 	const struct idle_piece *a = va, *b = vb;
 
@@ -157,7 +157,7 @@ static int by_thread(const void *va, const void *vb)
 static const struct idle_piece *piece_before(const struct walk *w, uint32_t tid, uint64_t ns)
 {
 	const struct idle_piece like = {.start_ns = ns, .tid = tid};
-	const size_t n = buf_first(&w->threads.pieces, sizeof(like), &like, by_thread);
+	const size_t n = buf_first(&w->threads.pieces, sizeof(like), &like, path_walk_by_thread);
 	const struct idle_piece *p = n ? buf_at(&w->threads.pieces, struct idle_piece, n - 1) : NULL;
 
 	return p && p->tid == tid ? p : NULL;
@@ -204,7 +204,7 @@ static int step_outside(struct walk *w)
 	return give(w, MXBPF_PATH_OTHERS, exchange.name_id, exchange.start_ns);
 }
 
-static enum mxbpf_path_part part_of(const struct idle_piece *p)
+static enum mxbpf_path_part path_part_of(const struct idle_piece *p)
 {
 	switch (p->cause) {
 	case MXBPF_IDLE_DATA:
@@ -226,7 +226,7 @@ static int step_on_thread(struct walk *w)
 		return step_outside(w);
 	work = p->cause == MXBPF_IDLE_HOST ? ended_last(w, p->start_ns, w->now_ns) : NULL;
 	if (!work)
-		return give(w, part_of(p), p->name_id, p->start_ns);
+		return give(w, path_part_of(p), p->name_id, p->start_ns);
 	w->at = work;
 	return give(w, MXBPF_PATH_WAIT, p->name_id, work->end_ns);
 }
@@ -323,7 +323,7 @@ static int walk(struct walk *w)
 	return err ? err : give(w, MXBPF_PATH_PROGRAM, 0, w->from_ns);
 }
 
-static int put_parts(const struct walk *w, const struct mxbpf_iteration *it, uint64_t end_ns, struct buf *parts)
+static int path_put_parts(const struct walk *w, const struct mxbpf_iteration *it, uint64_t end_ns, struct buf *parts)
 {
 	struct mxbpf_gpu_path one;
 	size_t i;
@@ -354,7 +354,7 @@ int path_walk(const struct mdl *m, const struct path_state *t, const struct mxbp
 	end_ns = w.now_ns;
 	err = err ? err : collect_spans(&w, m, t);
 	err = err ? err : walk(&w);
-	err = err ? err : put_parts(&w, it, end_ns, parts);
+	err = err ? err : path_put_parts(&w, it, end_ns, parts);
 	idle_threads_fini(&w.threads);
 	buf_fini(&w.work);
 	buf_fini(&w.waits);

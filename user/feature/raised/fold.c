@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "feature/raised/raised.h"
 
-static int span(struct mdl *m, struct mdl_row *in, const struct mxbpf_span *s)
+static int raised_fold_span(struct mdl *m, struct mdl_row *in, const struct mxbpf_span *s)
 {
 	const struct mxbpf_agg_raised row = {
 		.h = {.tgid = s->h.tgid, .ts_ns = s->h.ts_ns},
@@ -20,5 +20,5 @@ const struct mdl_feature feature_raised = {
 	.option = &raised_option,
 	.trace = &raised_trace,
 	.tables = {{&raised_table, MXBPF_AGG_RAISED}},
-	.span = span,
+	.span = raised_fold_span,
 };

@@ -35,7 +35,7 @@ static int most_first(const void *va, const void *vb, void *opts)
 	return order ? order : a->r.h.tgid < b->r.h.tgid ? -1 : a->r.h.tgid > b->r.h.tgid;
 }
 
-static void fill(const struct view *s, void *row)
+static void raised_fill(const struct view *s, void *row)
 {
 	struct row *r = row;
 
@@ -44,12 +44,12 @@ static void fill(const struct view *s, void *row)
 	r->name.data = mdl_name(s->in->model, r->r.name_id, &r->name.len);
 }
 
-static void finish(const struct view *s, void *table)
+static void raised_finish(const struct view *s, void *table)
 {
 	((struct view_list *)table)->empty_too = true;
 }
 
-static void above(struct view *s, const void *table, const char *prefix)
+static void raised_above(struct view *s, const void *table, const char *prefix)
 {
 	const struct view_list *t = table;
 
@@ -61,7 +61,7 @@ static void above(struct view *s, const void *table, const char *prefix)
 	out_puts(s->out, "\n");
 }
 
-static bool when(const struct view *s)
+static bool raised_sheet_when(const struct view *s)
 {
 	return mdl_asked(s->in->session, &feature_raised);
 }
@@ -98,12 +98,12 @@ const struct view_sheet sheet_raised = {
 	.columns = columns,
 	.row_bytes = sizeof(struct row),
 	.table_bytes = sizeof(struct view_list),
-	.when = when,
+	.when = raised_sheet_when,
 	.stored = &raised_table,
 	.feature = &feature_raised,
 	.joins = true,
-	.fill = fill,
-	.finish = finish,
+	.fill = raised_fill,
+	.finish = raised_finish,
 	.order = most_first,
-	.above = above,
+	.above = raised_above,
 };

@@ -11,7 +11,8 @@ static int text_left(struct view_trace *t, uint64_t id, struct buf *b)
 }
 
 /* An instant at the end of the call. That is when mxbpf noticed that an exception had left it. */
-static void span(struct view_trace *t, void *state, const struct mxbpf_span *s, const struct view_place *place)
+static void raised_trace_span(struct view_trace *t, void *state, const struct mxbpf_span *s,
+			      const struct view_place *place)
 {
 	struct view_event e = {.letter = 'i',
 			       .pid = s->h.tgid,
@@ -26,9 +27,9 @@ static void span(struct view_trace *t, void *state, const struct mxbpf_span *s, 
 	view_event(t, &e);
 }
 
-static bool when(const struct view *s)
+static bool raised_trace_when(const struct view *s)
 {
 	return mdl_asked(s->in->session, &feature_raised);
 }
 
-const struct view_trace_feature raised_trace = {.when = when, .span = span};
+const struct view_trace_feature raised_trace = {.when = raised_trace_when, .span = raised_trace_span};

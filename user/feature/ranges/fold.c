@@ -76,7 +76,7 @@ static struct range *enclosing(const struct thread *t, struct range *r, uint64_t
 }
 
 /* Forgets ranges of the older half that have ended, or all of that half if none has. */
-static void forget(struct ranges_state *s, struct thread *t)
+static void ranges_forget(struct ranges_state *s, struct thread *t)
 {
 	const size_t n = buf_count(&t->ranges, struct range);
 	size_t i, kept = 0;
@@ -167,7 +167,7 @@ static int range_fold(struct mdl *m, const struct mxbpf_rec *rec)
 		return -ENOMEM;
 	end_deeper(t, r);
 	if (buf_count(&t->ranges, struct range) >= KEPT_MAX || (s->all >= ALL_MAX && t->ranges.len))
-		forget(s, t);
+		ranges_forget(s, t);
 	return s->all < ALL_MAX ? insert(s, t, r) : 0;
 }
 

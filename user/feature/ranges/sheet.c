@@ -13,7 +13,7 @@ struct kernel {
 	double share;
 };
 
-static int by_name(const void *va, const void *vb)
+static int ranges_by_name(const void *va, const void *vb)
 {
 	const struct kernel *a = va, *b = vb;
 	int order = view_name_cmp(a->range.data, a->range.len, b->range.data, b->range.len);
@@ -22,7 +22,7 @@ static int by_name(const void *va, const void *vb)
 	return order ? order : a->a.h.tgid < b->a.h.tgid ? -1 : a->a.h.tgid > b->a.h.tgid;
 }
 
-static uint64_t key_of(const struct kernel *k, enum view_sort sort)
+static uint64_t ranges_key_of(const struct kernel *k, enum view_sort sort)
 {
 	return sort == VIEW_SORT_COUNT ? k->a.count
 	       : sort == VIEW_SORT_AVG ? k->avg_ns
@@ -31,18 +31,18 @@ static uint64_t key_of(const struct kernel *k, enum view_sort sort)
 				       : k->a.total_ns;
 }
 
-static int by_opts(const void *va, const void *vb, void *vopts)
+static int ranges_by_opts(const void *va, const void *vb, void *vopts)
 {
 	const struct kernel *a = va, *b = vb;
 	const struct view_opts *opts = vopts;
-	const uint64_t ka = key_of(a, opts->sort), kb = key_of(b, opts->sort);
+	const uint64_t ka = ranges_key_of(a, opts->sort), kb = ranges_key_of(b, opts->sort);
 
 	if (ka == kb || opts->sort == VIEW_SORT_NAME)
-		return by_name(a, b);
+		return ranges_by_name(a, b);
 	return (ka < kb) == opts->ascending ? -1 : 1;
 }
 
-static void fill(const struct view *s, void *row)
+static void ranges_fill(const struct view *s, void *row)
 {
 	struct kernel *r = row;
 
@@ -53,7 +53,7 @@ static void fill(const struct view *s, void *row)
 		r->range.data = mdl_name(s->in->model, r->a.range_id, &r->range.len);
 }
 
-static void finish(const struct view *s, void *table)
+static void ranges_finish(const struct view *s, void *table)
 {
 	struct view_list *t = table;
 	struct kernel *r = t->rows;
@@ -66,13 +66,13 @@ static void finish(const struct view *s, void *table)
 		r[i].share = total_ns ? (double)r[i].a.total_ns / (double)total_ns : 0;
 }
 
-static void above(struct view *s, const void *table, const char *prefix)
+static void ranges_above(struct view *s, const void *table, const char *prefix)
 {
 	out_printf(s->out, "%skernels by range: ", prefix);
 	view_put_shown(s, table, "row");
 }
 
-static bool when(const struct view *s)
+static bool ranges_when(const struct view *s)
 {
 	return s->opts->by == VIEW_BY_RANGE;
 }
@@ -109,11 +109,11 @@ const struct view_sheet sheet_ranges = {
 	.row_bytes = sizeof(struct kernel),
 	.table_bytes = sizeof(struct view_list),
 	.if_any = true,
-	.when = when,
+	.when = ranges_when,
 	.stored = &ranges_kernels,
 	.feature = &feature_ranges,
-	.fill = fill,
-	.finish = finish,
-	.order = by_opts,
-	.above = above,
+	.fill = ranges_fill,
+	.finish = ranges_finish,
+	.order = ranges_by_opts,
+	.above = ranges_above,
 };

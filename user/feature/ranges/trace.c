@@ -18,7 +18,7 @@ struct state {
 	struct buf ranges; /* struct mxbpf_range: those that carry something */
 };
 
-static int survey(struct view_trace *t, void *vstate, const struct mxbpf_rec *rec)
+static int ranges_survey(struct view_trace *t, void *vstate, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_range *r = (const void *)rec;
 	struct state *state = vstate;
@@ -45,7 +45,7 @@ static void put_double(struct view_trace *t, double v)
 		out_puts(t->s.out, isnan(v) ? "\"nan\"" : v < 0 ? "\"-inf\"" : "\"inf\"");
 }
 
-static void put_value(struct view_trace *t, uint64_t v, enum ranges_form form)
+static void ranges_put_value(struct view_trace *t, uint64_t v, enum ranges_form form)
 {
 	double d;
 
@@ -74,13 +74,13 @@ static void put_payload(struct view_trace *t, const struct mxbpf_range *r)
 		if (item.word)
 			view_put_json_exact(t->s.out, item.word, item.word_len);
 		else
-			put_value(t, item.value, item.form);
+			ranges_put_value(t, item.value, item.form);
 	}
 	if (r->data.left_out)
 		out_printf(t->s.out, ",\"payload numbers left out\":%u", r->data.left_out);
 }
 
-static void args(struct view_trace *t, void *vstate, const struct mxbpf_span *s)
+static void ranges_args(struct view_trace *t, void *vstate, const struct mxbpf_span *s)
 {
 	const struct state *state = vstate;
 	const struct mxbpf_range *r;
@@ -106,7 +106,7 @@ static void args(struct view_trace *t, void *vstate, const struct mxbpf_span *s)
 	put_payload(t, r);
 }
 
-static void fini(void *vstate)
+static void ranges_trace_fini(void *vstate)
 {
 	struct state *state = vstate;
 
@@ -117,7 +117,7 @@ static void fini(void *vstate)
 const struct view_trace_feature ranges_trace = {
 	.state_bytes = sizeof(struct state),
 	.kinds = {MXBPF_RANGE},
-	.survey = survey,
-	.args = {[VIEW_ARGS_NUMBERS] = args, [VIEW_ARGS_INSTANT] = args},
-	.fini = fini,
+	.survey = ranges_survey,
+	.args = {[VIEW_ARGS_NUMBERS] = ranges_args, [VIEW_ARGS_INSTANT] = ranges_args},
+	.fini = ranges_trace_fini,
 };

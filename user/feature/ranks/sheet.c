@@ -29,42 +29,42 @@ struct row {
 static const enum mxbpf_class classes[] = {MXBPF_CLASS_OPERATOR, MXBPF_CLASS_KVSTORE};
 #define NCLASSES (sizeof(classes) / sizeof(classes[0]))
 
-static int compare(uint64_t a, uint64_t b)
+static int ranks_compare(uint64_t a, uint64_t b)
 {
 	return a < b ? -1 : a > b;
 }
 
-static int by_name(const void *va, const void *vb)
+static int ranks_by_name(const void *va, const void *vb)
 {
 	const struct cell *a = va, *b = vb;
-	int by = compare(a->role, b->role);
+	int by = ranks_compare(a->role, b->role);
 
-	by = by ? by : compare(a->cls, b->cls);
-	by = by ? by : compare(a->name_id, b->name_id);
-	return by ? by : compare(a->rank, b->rank);
+	by = by ? by : ranks_compare(a->cls, b->cls);
+	by = by ? by : ranks_compare(a->name_id, b->name_id);
+	return by ? by : ranks_compare(a->rank, b->rank);
 }
 
 static int by_rank(const void *va, const void *vb)
 {
 	const struct cell *a = va, *b = vb;
-	int by = compare(a->role, b->role);
+	int by = ranks_compare(a->role, b->role);
 
-	return by ? by : compare(a->rank, b->rank);
+	return by ? by : ranks_compare(a->rank, b->rank);
 }
 
 static int by_ns(const void *va, const void *vb)
 {
 	const struct cell *a = va, *b = vb;
-	int by = compare(a->ns, b->ns);
+	int by = ranks_compare(a->ns, b->ns);
 
-	return by ? by : compare(a->rank, b->rank);
+	return by ? by : ranks_compare(a->rank, b->rank);
 }
 
 /* The widest difference first. */
 static int by_spread(const void *va, const void *vb)
 {
 	const struct row *a = va, *b = vb;
-	int by = compare(b->max_ns - b->min_ns, a->max_ns - a->min_ns);
+	int by = ranks_compare(b->max_ns - b->min_ns, a->max_ns - a->min_ns);
 
 	return by ? by : view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
 }
@@ -86,7 +86,7 @@ static int index_labels(const struct mdl_session *ss, struct hash *at)
 	return 0;
 }
 
-static unsigned role_of(const struct mdl_session *ss, size_t label)
+static unsigned ranks_role_of(const struct mdl_session *ss, size_t label)
 {
 	unsigned i = 0;
 
@@ -95,7 +95,7 @@ static unsigned role_of(const struct mdl_session *ss, size_t label)
 	return i;
 }
 
-static int collect(struct mdl *m, const struct mdl_session *ss, struct buf *cells)
+static int ranks_collect(struct mdl *m, const struct mdl_session *ss, struct buf *cells)
 {
 	const struct mdl_row *const *rows;
 	struct hash at = {0};
@@ -109,7 +109,7 @@ static int collect(struct mdl *m, const struct mdl_session *ss, struct buf *cell
 			label = hash_get(&at, rows[i]->tgid, 0);
 			if (!label)
 				continue;
-			c = (struct cell){role_of(ss, *label - 1), classes[k], rows[i]->name_id,
+			c = (struct cell){ranks_role_of(ss, *label - 1), classes[k], rows[i]->name_id,
 					  ss->labels[*label - 1].numbers[MDL_RANK], rows[i]->total_ns};
 			err = buf_put(cells, &c, sizeof(c));
 		}
@@ -118,12 +118,12 @@ static int collect(struct mdl *m, const struct mdl_session *ss, struct buf *cell
 }
 
 /* Adds the cells of one rank and name up. Returns their number. */
-static size_t merge(struct cell *c, size_t n)
+static size_t ranks_merge(struct cell *c, size_t n)
 {
 	size_t i, kept = 0;
 
 	for (i = 0; i < n; i++)
-		if (kept && !by_name(&c[kept - 1], &c[i]))
+		if (kept && !ranks_by_name(&c[kept - 1], &c[i]))
 			c[kept - 1].ns += c[i].ns;
 		else
 			c[kept++] = c[i];
@@ -157,7 +157,7 @@ static void spread(const struct cell *c, size_t n, const struct cell *ranks, siz
 	qsort(of, nranks, sizeof(*of), by_ns);
 }
 
-static struct row row_of(const struct view *s, const struct cell *name, const struct cell *of, size_t n)
+static struct row ranks_row_of(const struct view *s, const struct cell *name, const struct cell *of, size_t n)
 {
 	const struct mdl_session *ss = s->in->session;
 	struct row r = {.table = view_word(ss->class_title[name->cls]),
@@ -189,24 +189,24 @@ static size_t make_rows(const struct view *s, const struct cell *c, size_t n, st
 		if (nranks < 2)
 			continue;
 		spread(c + i, end - i, ranks, nranks, of);
-		rows[made++] = row_of(s, &c[i], of, nranks);
+		rows[made++] = ranks_row_of(s, &c[i], of, nranks);
 	}
 	return made;
 }
 
-static int make(const struct view *s, void *table)
+static int ranks_make(const struct view *s, void *table)
 {
 	struct view_list *t = table;
 	struct buf cells = {0};
 	struct cell *c, *room = NULL;
 	size_t n;
-	int err = collect(s->in->processes ? s->in->processes : s->in->model, s->in->session, &cells);
+	int err = ranks_collect(s->in->processes ? s->in->processes : s->in->model, s->in->session, &cells);
 
 	c = (struct cell *)cells.data;
 	n = buf_count(&cells, struct cell);
 	if (!err && n) {
-		qsort(c, n, sizeof(*c), by_name);
-		n = merge(c, n);
+		qsort(c, n, sizeof(*c), ranks_by_name);
+		n = ranks_merge(c, n);
 		room = calloc(2 * n, sizeof(*room));
 		t->rows = calloc(n, sizeof(struct row));
 		err = room && t->rows ? 0 : -ENOMEM;
@@ -220,7 +220,7 @@ static int make(const struct view *s, void *table)
 	return err;
 }
 
-static bool when(const struct view *s)
+static bool ranks_when(const struct view *s)
 {
 	const struct mdl_session *ss = s->in->session;
 	uint32_t first = MDL_NO_NUMBER, rank;
@@ -235,7 +235,7 @@ static bool when(const struct view *s)
 	return false;
 }
 
-static void above(struct view *s, const void *table, const char *prefix)
+static void ranks_above(struct view *s, const void *table, const char *prefix)
 {
 	out_printf(s->out, "%sranks: time of each rank in the calls of a name, the widest difference first\n", prefix);
 }
@@ -264,7 +264,7 @@ const struct view_sheet sheet_ranks = {
 	.table_bytes = sizeof(struct view_list),
 	.people_max = SHOWN_MAX,
 	.if_any = true,
-	.when = when,
-	.make = make,
-	.above = above,
+	.when = ranks_when,
+	.make = ranks_make,
+	.above = ranks_above,
 };

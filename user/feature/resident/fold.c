@@ -25,7 +25,7 @@ static void halve(struct resident *p)
 	p->last = p->each;
 }
 
-static void add(struct resident *p, const struct mxbpf_resident *r)
+static void resident_add(struct resident *p, const struct mxbpf_resident *r)
 {
 	if (p->n && p->last < p->each) {
 		p->last++;
@@ -39,7 +39,7 @@ static void add(struct resident *p, const struct mxbpf_resident *r)
 	p->last = 1;
 }
 
-static int fold(struct mdl *m, const struct mxbpf_rec *rec)
+static int resident_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	struct mxbpf_resident r = *(const struct mxbpf_resident *)rec;
 	struct state *state = mdl_state(m, &feature_resident);
@@ -58,7 +58,7 @@ static int fold(struct mdl *m, const struct mxbpf_rec *rec)
 		p->each = 1;
 	}
 	r.h.size = sizeof(r); /* a newer one is longer */
-	add(p, &r);
+	resident_add(p, &r);
 	return 0;
 }
 
@@ -69,7 +69,7 @@ const struct resident *resident_at(const struct mdl *m, size_t i)
 	return state && i < buf_count(&state->rows, struct resident) ? buf_at(&state->rows, struct resident, i) : NULL;
 }
 
-static int emit(const struct mdl *m, struct buf *out)
+static int resident_emit(const struct mdl *m, struct buf *out)
 {
 	const struct resident *p;
 	size_t i;
@@ -80,7 +80,7 @@ static int emit(const struct mdl *m, struct buf *out)
 	return err;
 }
 
-static int copy(struct mdl *to, const struct mdl *from)
+static int resident_copy(struct mdl *to, const struct mdl *from)
 {
 	const struct resident *p;
 	size_t i;
@@ -89,11 +89,11 @@ static int copy(struct mdl *to, const struct mdl *from)
 
 	for (i = 0; !err && (p = resident_at(from, i)); i++)
 		for (k = 0; !err && k < p->n; k++)
-			err = fold(to, &p->at[k].h);
+			err = resident_fold(to, &p->at[k].h);
 	return err;
 }
 
-static void fini(struct mdl *m)
+static void resident_fini(struct mdl *m)
 {
 	struct state *state = mdl_state(m, &feature_resident);
 
@@ -103,8 +103,8 @@ static void fini(struct mdl *m)
 
 const struct mdl_feature feature_resident = {
 	.state_bytes = sizeof(struct state),
-	.kinds = {{MXBPF_RESIDENT, fold}},
-	.emit = emit,
-	.copy = copy,
-	.fini = fini,
+	.kinds = {{MXBPF_RESIDENT, resident_fold}},
+	.emit = resident_emit,
+	.copy = resident_copy,
+	.fini = resident_fini,
 };

@@ -83,7 +83,7 @@ static const struct moves {
 	{"aten::linalg_vector_norm", MADE_NOTHING, 1},
 };
 
-static const struct moves *find(const char *name, size_t len)
+static const struct moves *roofline_find(const char *name, size_t len)
 {
 	size_t i;
 
@@ -173,7 +173,7 @@ static double made_bytes(enum made made, const struct flops_arrays *in, const st
 
 bool roofline_need(const char *name, size_t name_len, const char *args, size_t len, struct roofline_need *need)
 {
-	const struct moves *by = find(name, name_len);
+	const struct moves *by = roofline_find(name, name_len);
 	struct flops_arrays in, out;
 	enum flops_estimate known;
 	double bytes = 0;

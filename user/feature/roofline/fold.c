@@ -61,7 +61,7 @@ const struct mxbpf_gpu_limits *roofline_limits(const struct mdl *m, size_t *n)
 }
 
 /* Launches go on in `to` and keep the places of their rows, which begin at 0 there. Limits are told only once. */
-static int move(struct mdl *to, struct mdl *from, uint64_t now_ns)
+static int roofline_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 {
 	const int err = mdl_tables_copy(to, from, &feature_roofline);
 	struct mxbpf_agg_gpu_roof *r;
@@ -79,5 +79,5 @@ static int move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 
 const struct mdl_feature feature_roofline = {
 	.tables = {{&rows_table, MXBPF_AGG_GPU_ROOF}, {&limits_table, MXBPF_GPU_LIMITS}},
-	.move = move,
+	.move = roofline_move,
 };

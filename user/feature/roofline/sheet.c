@@ -74,7 +74,7 @@ static void fill_result(const struct view *s, struct table *t, struct row *row, 
 }
 
 /* Returns false if the row has nothing to show. Operators that launch nothing themselves are those inside them. */
-static bool fill(const struct view *s, struct table *t, struct row *row, const struct mxbpf_agg_gpu_roof *from)
+static bool roofline_fill(const struct view *s, struct table *t, struct row *row, const struct mxbpf_agg_gpu_roof *from)
 {
 	const struct mdl *m = s->in->model;
 	struct roofline_need need;
@@ -91,7 +91,7 @@ static bool fill(const struct view *s, struct table *t, struct row *row, const s
 	return true;
 }
 
-static int by_time(const void *va, const void *vb)
+static int roofline_by_time(const void *va, const void *vb)
 {
 	const struct row *a = va, *b = vb;
 	int order;
@@ -103,7 +103,7 @@ static int by_time(const void *va, const void *vb)
 	return order ? order : a->r.h.tgid < b->r.h.tgid ? -1 : a->r.h.tgid > b->r.h.tgid;
 }
 
-static int make(const struct view *s, void *table)
+static int roofline_make(const struct view *s, void *table)
 {
 	struct table *t = table;
 	size_t n, i;
@@ -116,14 +116,14 @@ static int make(const struct view *s, void *table)
 	if (!r)
 		return -ENOMEM;
 	for (i = 0; i < n; i++)
-		t->list.all += fill(s, t, &r[t->list.all], &all[i]);
-	qsort(r, t->list.all, sizeof(*r), by_time);
+		t->list.all += roofline_fill(s, t, &r[t->list.all], &all[i]);
+	qsort(r, t->list.all, sizeof(*r), roofline_by_time);
 	for (i = 0; t->processes && i < t->list.all; i++)
 		r[i].owner = view_word(gpu_owner(s, r[i].r.h.tgid, r[i].owner_text));
 	return 0;
 }
 
-static void above(struct view *s, const void *table, const char *prefix)
+static void roofline_above(struct view *s, const void *table, const char *prefix)
 {
 	const struct table *t = table;
 	char ns[24], text[96];
@@ -132,7 +132,7 @@ static void above(struct view *s, const void *table, const char *prefix)
 	gpu_put_title(s, &t->list, prefix, text);
 }
 
-static void below(struct view *s, const void *table, const char *prefix)
+static void roofline_below(struct view *s, const void *table, const char *prefix)
 {
 	const struct table *t = table;
 
@@ -216,7 +216,7 @@ const struct view_sheet sheet_gpu_roofline = {
 	.table_bytes = sizeof(struct table),
 	.if_any = true,
 	.when = gpu_when,
-	.make = make,
-	.above = above,
-	.below = below,
+	.make = roofline_make,
+	.above = roofline_above,
+	.below = roofline_below,
 };

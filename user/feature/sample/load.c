@@ -4,12 +4,12 @@
 #include "session/feature.h"
 #include "session/session.h"
 
-static bool asked(const struct ses_opts *o)
+static bool sample_asked(const struct ses_opts *o)
 {
 	return o->sample_hz;
 }
 
 const struct ses_feature sample_session = {
-	.asked = asked,
+	.asked = sample_asked,
 	.of_calls = true,
 };

@@ -34,7 +34,7 @@ static int most_first(const void *va, const void *vb, void *opts)
 	return order ? order : a->r.tgid < b->r.tgid ? -1 : a->r.tgid > b->r.tgid;
 }
 
-static void fill(const struct view *s, void *row)
+static void sample_fill(const struct view *s, void *row)
 {
 	struct sample *r = row;
 
@@ -46,7 +46,7 @@ static void fill(const struct view *s, void *row)
 	r->title = view_word(mdl_class_title(s->in->session, r->r.cls));
 }
 
-static void finish(const struct view *s, void *table)
+static void sample_finish(const struct view *s, void *table)
 {
 	struct samples *t = table;
 	struct sample *r = t->list.rows;
@@ -62,7 +62,7 @@ static void finish(const struct view *s, void *table)
 		r[i].share = t->known ? (double)r[i].r.count / (double)t->known : 0;
 }
 
-static void above(struct view *s, const void *table, const char *prefix)
+static void sample_above(struct view *s, const void *table, const char *prefix)
 {
 	const struct samples *t = table;
 	char n[32], ns[24];
@@ -74,7 +74,7 @@ static void above(struct view *s, const void *table, const char *prefix)
 	out_puts(s->out, "\n");
 }
 
-static bool when(const struct view *s)
+static bool sample_when(const struct view *s)
 {
 	return s->in->session->sample_hz;
 }
@@ -117,11 +117,11 @@ const struct view_sheet sheet_sample = {
 	.totals = totals,
 	.row_bytes = sizeof(struct sample),
 	.table_bytes = sizeof(struct samples),
-	.when = when,
+	.when = sample_when,
 	.stored = &sample_table,
 	.feature = &feature_sample,
-	.fill = fill,
-	.finish = finish,
+	.fill = sample_fill,
+	.finish = sample_finish,
 	.order = most_first,
-	.above = above,
+	.above = sample_above,
 };

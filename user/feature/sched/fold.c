@@ -34,7 +34,7 @@ static uint64_t ns_between(uint64_t from_ns, uint64_t to_ns)
 	return to_ns > from_ns ? to_ns - from_ns : 0;
 }
 
-static int add(struct mdl *m, struct mxbpf_agg_sched *a, enum mxbpf_sched_what what, uint64_t ns)
+static int sched_fold_add(struct mdl *m, struct mxbpf_agg_sched *a, enum mxbpf_sched_what what, uint64_t ns)
 {
 	a->what = (__u8)what;
 	a->total_ns = ns;
@@ -52,26 +52,27 @@ static int sched_fold(struct mdl *m, const struct mxbpf_rec *rec)
 		.count = 1,
 	};
 	uint64_t slept_ns = r->woken_ns - rec->ts_ns;
-	int err = add(m, &a, sched_cause(r), slept_ns);
+	int err = sched_fold_add(m, &a, sched_cause(r), slept_ns);
 	unsigned i;
 
 	err = err ? err : mdl_see_off_cpu(m, r);
-	err = err ? err : add(m, &a, MXBPF_SCHED_WAITED, r->back_ns - r->woken_ns);
+	err = err ? err : sched_fold_add(m, &a, MXBPF_SCHED_WAITED, r->back_ns - r->woken_ns);
 	for (i = 0; i < r->nslices && !err; i++) {
 		set_comm(a.comm, r->slices[i].comm);
 		a.own = r->slices[i].tgid == rec->tgid;
-		err = add(m, &a, MXBPF_SCHED_KEPT_BY, ns_between(r->slices[i].from_ns, r->slices[i].to_ns));
+		err = sched_fold_add(m, &a, MXBPF_SCHED_KEPT_BY, ns_between(r->slices[i].from_ns, r->slices[i].to_ns));
 	}
 	if (!err && r->flags & MXBPF_SCHED_MORE && r->nslices) {
 		set_comm(a.comm, (const char[16]){"[not kept]"});
 		a.own = 0;
-		err = add(m, &a, MXBPF_SCHED_KEPT_BY, ns_between(r->woken_ns, r->slices[r->nslices - 1].from_ns));
+		err = sched_fold_add(m, &a, MXBPF_SCHED_KEPT_BY,
+				     ns_between(r->woken_ns, r->slices[r->nslices - 1].from_ns));
 	}
 	if (err || r->state == MXBPF_SCHED_RUNNABLE || !sched_has_by(r))
 		return err;
 	set_comm(a.comm, r->by_comm);
 	a.own = !!(r->flags & MXBPF_SCHED_BY_OURS);
-	return add(m, &a, MXBPF_SCHED_WOKEN_BY, slept_ns);
+	return sched_fold_add(m, &a, MXBPF_SCHED_WOKEN_BY, slept_ns);
 }
 
 const struct mxbpf_agg_sched *sched_rows(const struct mdl *m, size_t *n)

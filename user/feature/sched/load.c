@@ -9,18 +9,18 @@ uint64_t sched_ended(const struct session *ses)
 	return *(const uint64_t *)ses_state(ses, &sched_session);
 }
 
-static bool asked(const struct ses_opts *o)
+static bool sched_asked(const struct ses_opts *o)
 {
 	return o->sched;
 }
 
-static int describe(struct session *ses, const struct ses_target *of, struct mdl_session *s)
+static int sched_describe(struct session *ses, const struct ses_target *of, struct mdl_session *s)
 {
 	s->sched = true;
 	return 0;
 }
 
-static void keep(void *ctx, struct mxbpf_sched *r)
+static void sched_keep(void *ctx, struct mxbpf_sched *r)
 {
 	buf_put(ctx, r, sizeof(*r)); /* without memory the record is lost, and the loss of its source says so */
 }
@@ -33,7 +33,7 @@ static void rest_of(struct ses_build *b)
 	struct buf recs = {0};
 	size_t pos = 0;
 
-	*ended += att_sched_end(b->att, keep, &recs);
+	*ended += att_sched_end(b->att, sched_keep, &recs);
 	while ((r = kind_next(recs.data, recs.len, &pos)))
 		ses_agent_fill(b->ses, (struct mxbpf_rec *)r);
 	if (recs.len)
@@ -51,8 +51,8 @@ static void rest(struct session *ses)
 
 const struct ses_feature sched_session = {
 	.state_bytes = sizeof(uint64_t), /* sched_ended() */
-	.asked = asked,
+	.asked = sched_asked,
 	.of_calls = true,
-	.describe = describe,
+	.describe = sched_describe,
 	.rest = rest,
 };

@@ -61,7 +61,7 @@ static int by_row(const void *va, const void *vb)
 }
 
 /* Sorts by time off the CPU. Time outside all calls comes last, because idle threads wait all the time. */
-static int by_time(const void *va, const void *vb)
+static int sched_by_time(const void *va, const void *vb)
 {
 	const struct sched *a = va, *b = vb;
 
@@ -72,7 +72,7 @@ static int by_time(const void *va, const void *vb)
 	return view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
 }
 
-static struct sched row_of(const struct view *s, const struct mxbpf_agg_sched *a)
+static struct sched sched_row_of(const struct view *s, const struct mxbpf_agg_sched *a)
 {
 	struct sched r = {.name = view_word(a->between ? VIEW_BETWEEN_SLICES : VIEW_NO_OPERATOR),
 			  .tgid = a->h.tgid,
@@ -119,7 +119,7 @@ static int put_parties(struct buf *line, const struct view_list *of, const char 
 	return err;
 }
 
-static int put_notes(struct scheds *t)
+static int sched_put_notes(struct scheds *t)
 {
 	struct sched *r = t->list.rows;
 	size_t i;
@@ -147,7 +147,7 @@ static void set_seen(const struct view *s, struct scheds *t)
 			t->seen[what] |= r[i].ns[what];
 }
 
-static int make(const struct view *s, void *table)
+static int sched_make(const struct view *s, void *table)
 {
 	struct scheds *t = table;
 	size_t n, i;
@@ -166,15 +166,15 @@ static int make(const struct view *s, void *table)
 		a = &t->items[i];
 		if (!last || last->h.tgid != a->h.tgid || last->cls != a->cls || last->between != a->between ||
 		    last->name_id != a->name_id)
-			r[t->list.all++] = row_of(s, a);
+			r[t->list.all++] = sched_row_of(s, a);
 		add_item(&r[t->list.all - 1], a, &t->parties[i]);
 	}
-	qsort(r, t->list.all, sizeof(*r), by_time);
+	qsort(r, t->list.all, sizeof(*r), sched_by_time);
 	set_seen(s, t);
-	return put_notes(t);
+	return sched_put_notes(t);
 }
 
-static void fini(void *table)
+static void sched_sheet_fini(void *table)
 {
 	struct scheds *t = table;
 	struct sched *r = t->list.rows;
@@ -186,13 +186,13 @@ static void fini(void *table)
 	free(t->parties);
 }
 
-static void above(struct view *s, const void *table, const char *prefix)
+static void sched_above(struct view *s, const void *table, const char *prefix)
 {
 	out_printf(s->out, "%soff the CPU, by the innermost call that was open: ", prefix);
 	view_put_shown(s, table, "row");
 }
 
-static bool when(const struct view *s)
+static bool sched_when(const struct view *s)
 {
 	return s->in->session->sched;
 }
@@ -248,8 +248,8 @@ const struct view_sheet sheet_sched = {
 	.columns = columns,
 	.row_bytes = sizeof(struct sched),
 	.table_bytes = sizeof(struct scheds),
-	.when = when,
-	.make = make,
-	.fini = fini,
-	.above = above,
+	.when = sched_when,
+	.make = sched_make,
+	.fini = sched_sheet_fini,
+	.above = sched_above,
 };

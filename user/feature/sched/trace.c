@@ -28,7 +28,7 @@ static int put_one(struct hash *h, uint64_t a, uint64_t b)
 	return at ? 0 : -ENOMEM;
 }
 
-static int survey(struct view_trace *t, void *state, const struct mxbpf_rec *rec)
+static int sched_survey(struct view_trace *t, void *state, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_sched *r = (const void *)rec;
 	struct state *s = state;
@@ -232,7 +232,7 @@ static void write_slices(struct view_trace *t, struct state *state, const struct
 	}
 }
 
-static void record(struct view_trace *t, void *state, const struct mxbpf_rec *rec)
+static void sched_record(struct view_trace *t, void *state, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_sched *r = (const void *)rec;
 
@@ -246,7 +246,7 @@ static void record(struct view_trace *t, void *state, const struct mxbpf_rec *re
 	write_slices(t, state, r);
 }
 
-static void fini(void *state)
+static void sched_trace_fini(void *state)
 {
 	struct state *s = state;
 
@@ -257,10 +257,10 @@ static void fini(void *state)
 const struct view_trace_feature sched_trace = {
 	.state_bytes = sizeof(struct state),
 	.kinds = {MXBPF_SCHED},
-	.survey = survey,
+	.survey = sched_survey,
 	.plan = plan,
 	.thread = write_track,
 	.tracks = write_tracks,
-	.record = record,
-	.fini = fini,
+	.record = sched_record,
+	.fini = sched_trace_fini,
 };

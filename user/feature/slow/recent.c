@@ -61,7 +61,7 @@ static struct off off_of(const struct mxbpf_sched *r)
 }
 
 /* Adds times of the same kind up. Of two kinds the longer time is kept. */
-static void take(struct mxbpf_slow_by *sum, const struct mxbpf_slow_by *one, bool same)
+static void slow_take(struct mxbpf_slow_by *sum, const struct mxbpf_slow_by *one, bool same)
 {
 	if (!sum->ns || (!same && one->ns > sum->ns))
 		*sum = *one;
@@ -74,8 +74,8 @@ static void take_off(struct mxbpf_slow *s, const struct off *o)
 {
 	if (o->left_ns < s->h.ts_ns || o->back_ns - s->h.ts_ns > s->dur_ns)
 		return;
-	take(&s->kept, &o->kept, !strncmp(s->kept.comm, o->kept.comm, sizeof(o->kept.comm)));
-	take(&s->slept, &o->slept, s->slept.what == o->slept.what);
+	slow_take(&s->kept, &o->kept, !strncmp(s->kept.comm, o->kept.comm, sizeof(o->kept.comm)));
+	slow_take(&s->slept, &o->slept, s->slept.what == o->slept.what);
 }
 
 static bool is_of(const struct mxbpf_slow *s, const struct mxbpf_sched *r)

@@ -135,7 +135,7 @@ static uint64_t known_cpu(uint16_t cpu)
 	return cpu == MXBPF_CPU_NONE ? TBL_UNKNOWN : cpu;
 }
 
-static void fill(const struct view *s, struct slow *r, const struct slow_call *slow)
+static void slow_fill(const struct view *s, struct slow *r, const struct slow_call *slow)
 {
 	const struct mxbpf_span e = {
 		.dur_ns = slow->span.dur_ns,
@@ -185,7 +185,7 @@ static void group(struct view_list *t)
 	t->all = n;
 }
 
-static int make(const struct view *s, void *table)
+static int slow_make(const struct view *s, void *table)
 {
 	struct view_list *t = table;
 	struct slow_call *all;
@@ -198,14 +198,14 @@ static int make(const struct view *s, void *table)
 		return -ENOMEM;
 	t->rows = r = calloc(t->all + 1, sizeof(*r));
 	for (i = 0; r && i < t->all; i++)
-		fill(s, &r[i], &all[i]);
+		slow_fill(s, &r[i], &all[i]);
 	if (r && t->people && s->opts->brief)
 		group(t);
 	free(all);
 	return r ? 0 : -ENOMEM;
 }
 
-static void above(struct view *s, const void *table, const char *prefix)
+static void slow_above(struct view *s, const void *table, const char *prefix)
 {
 	const struct view_list *t = table;
 	const size_t max = s->opts->top ? s->opts->top : s->opts->brief ? VIEW_BRIEF_WORST : SHOWN_MAX;
@@ -222,7 +222,7 @@ static void above(struct view *s, const void *table, const char *prefix)
 	out_puts(s->out, "\n");
 }
 
-static bool when(const struct view *s)
+static bool slow_when(const struct view *s)
 {
 	return s->in->session->account;
 }
@@ -279,7 +279,7 @@ const struct view_sheet sheet_slow = {
 	.table_bytes = sizeof(struct view_list),
 	.people_max = SHOWN_MAX,
 	.if_any = true,
-	.when = when,
-	.make = make,
-	.above = above,
+	.when = slow_when,
+	.make = slow_make,
+	.above = slow_above,
 };

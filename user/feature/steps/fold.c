@@ -248,7 +248,7 @@ bool steps_is_data(const struct mdl *m, uint64_t name_id)
 	return role == ROLE_DATA || role == ROLE_LOADER;
 }
 
-static enum role role_of(const struct mdl *m, struct steps_state *state, uint64_t name_id)
+static enum role steps_role_of(const struct mdl *m, struct steps_state *state, uint64_t name_id)
 {
 	const uint64_t *known = hash_get(&state->roles, name_id, 0);
 	enum role role;
@@ -267,7 +267,7 @@ static enum role role_of(const struct mdl *m, struct steps_state *state, uint64_
 
 static enum role role_of_span(const struct mdl *m, struct steps_state *state, const struct mxbpf_span *s)
 {
-	const enum role role = role_of(m, state, s->name_id);
+	const enum role role = steps_role_of(m, state, s->name_id);
 
 	if (role != ROLE_MOVES)
 		return role;
@@ -478,7 +478,7 @@ static int steps_emit(const struct mdl *m, struct buf *out)
 	return err;
 }
 
-static int by_start(const void *va, const void *vb)
+static int steps_by_start(const void *va, const void *vb)
 {
 	const struct mxbpf_iteration *a = va, *b = vb;
 
@@ -514,7 +514,7 @@ const struct mxbpf_iteration *steps_iterations(struct mdl *m, size_t *n)
 	for (i = 0; i < *n; i++)
 		add_gpu(m, buf_at(&state->iterations, struct mxbpf_iteration, i));
 	if (*n)
-		qsort(state->iterations.data, *n, sizeof(struct mxbpf_iteration), by_start);
+		qsort(state->iterations.data, *n, sizeof(struct mxbpf_iteration), steps_by_start);
 	return (const void *)state->iterations.data;
 }
 

@@ -23,12 +23,12 @@ struct state {
 	uint64_t windows; /* windows that have closed and were handled */
 };
 
-static struct state *state_of(const struct session *ses)
+static struct state *steps_state_of(const struct session *ses)
 {
 	return ses_state(ses, &steps_session);
 }
 
-static bool asked(const struct ses_opts *o)
+static bool steps_asked(const struct ses_opts *o)
 {
 	return o->iterations;
 }
@@ -42,7 +42,7 @@ static void say(const struct session *ses, const char *what, uint64_t began_ns)
 }
 
 /* Attaches the probes to all processes, and lets BPF open the next window. */
-static void attach(struct session *ses)
+static void steps_attach(struct session *ses)
 {
 	uint64_t began = clock_ns(CLOCK_MONOTONIC);
 	struct err e = {0};
@@ -52,7 +52,7 @@ static void attach(struct session *ses)
 		ses->ended = true;
 		return;
 	}
-	state_of(ses)->sampling = true;
+	steps_state_of(ses)->sampling = true;
 	ses_agent_take(ses, true);
 	say(ses, "all attached", began);
 	att_set_iteration_window(ses->first->att, true, true, 0);
@@ -65,17 +65,17 @@ static void rest(struct session *ses, const struct mxbpf_iteration_window *now)
 
 	att_set_iteration_window(ses->first->att, true, false, due);
 	if (att_iteration_window(ses->first->att).iterations >= due)
-		attach(ses);
+		steps_attach(ses);
 }
 
-static void start(struct session *ses)
+static void steps_start(struct session *ses)
 {
 	att_set_iteration_window(ses->first->att, true, false, 1);
 }
 
 static void told(struct session *ses)
 {
-	struct state *s = state_of(ses);
+	struct state *s = steps_state_of(ses);
 	uint64_t began = clock_ns(CLOCK_MONOTONIC);
 	struct mxbpf_iteration_window now;
 
@@ -84,7 +84,7 @@ static void told(struct session *ses)
 	if (ses->paused_at_ns)
 		return;
 	if (!s->sampling) {
-		attach(ses);
+		steps_attach(ses);
 	} else if (now.opened == now.closed && now.closed > s->windows) {
 		if (!ses->o->period) {
 			ses->ended = true;
@@ -100,7 +100,7 @@ static void told(struct session *ses)
 	}
 }
 
-static void take(struct session *ses, bool on)
+static void steps_load_take(struct session *ses, bool on)
 {
 	struct mxbpf_iteration_window now = att_iteration_window(ses->first->att);
 
@@ -109,8 +109,8 @@ static void take(struct session *ses, bool on)
 		att_set_iteration_window(ses->first->att, false, false, 0);
 		return;
 	}
-	state_of(ses)->windows = now.closed;
-	if (state_of(ses)->sampling) {
+	steps_state_of(ses)->windows = now.closed;
+	if (steps_state_of(ses)->sampling) {
 		ses_agent_take(ses, true);
 		att_set_iteration_window(ses->first->att, true, true, 0);
 	} else {
@@ -118,18 +118,18 @@ static void take(struct session *ses, bool on)
 	}
 }
 
-static bool stop(struct session *ses)
+static bool steps_stop(struct session *ses)
 {
 	const struct mxbpf_iteration_window now = att_iteration_window(ses->first->att);
 
 	ses_agent_take(ses, false); /* first, because the next call takes a moment */
 	att_set_iteration_window(ses->first->att, false, false, 0);
-	return state_of(ses)->sampling && now.opened > now.closed;
+	return steps_state_of(ses)->sampling && now.opened > now.closed;
 }
 
 static void second(struct session *ses)
 {
-	struct state *s = state_of(ses);
+	struct state *s = steps_state_of(ses);
 
 	if (s->warned || ses_window_ns(ses) < PATIENCE_NS)
 		return;
@@ -152,11 +152,11 @@ static void account(const struct session *ses, struct mdl_session *s)
 }
 
 static const struct ses_window window = {
-	.asked = asked,
-	.start = start,
+	.asked = steps_asked,
+	.start = steps_start,
 	.told = told,
-	.take = take,
-	.stop = stop,
+	.take = steps_load_take,
+	.stop = steps_stop,
 	.second = second,
 	.account = account,
 };

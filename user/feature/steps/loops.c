@@ -122,7 +122,7 @@ int64_t loops_live(const struct loops *p, uint64_t ns)
 }
 
 /* Forgets the moments before the iterations that have not ended. */
-static void settle(struct loops *p)
+static void steps_settle(struct loops *p)
 {
 	const struct moment *at = (const struct moment *)p->moments.data;
 	const struct loop *l;
@@ -159,7 +159,7 @@ void loops_settle_memory(struct steps_state *m)
 			 buf_count(&m->iterations, struct mxbpf_iteration));
 	m->unset = 0;
 	while ((h = hash_next(&m->processes, &pos)))
-		settle((struct loops *)(uintptr_t)h->val);
+		steps_settle((struct loops *)(uintptr_t)h->val);
 }
 
 /* ---- ends of iterations */

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int set(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+static int steps_set(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	unsigned n = 0, period = 0;
 	bool some = strchr(text, '/');
@@ -43,7 +43,7 @@ const struct cmd_option steps_option = {
 	.commands = CMD_LIVE,
 	AGENT_BUT("the agent records all the time, and mxbpf leaves out calls outside of the windows"),
 	.help = "Record N training iterations and stop: 20. Or record N of every M, and detach in between: 5/100",
-	.set = set,
+	.set = steps_set,
 	.after = "follow-app",
 	.conflicts = conflicts,
 };

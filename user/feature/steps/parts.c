@@ -45,7 +45,7 @@ struct sweep {
 	struct gap pending;	  /* it ended while an exchange went on, whose end may be recorded late */
 };
 
-static int by_time(const void *va, const void *vb)
+static int steps_by_time(const void *va, const void *vb)
 {
 	const struct edge *a = va, *b = vb;
 
@@ -210,7 +210,7 @@ static void sort_edges(struct edge *e, size_t n)
 	struct edge one;
 
 	for (i = 1; i < n && moves <= n * MOVES_EACH; i++) {
-		for (k = i; k && by_time(&e[k - 1], &e[i]) > 0; k--)
+		for (k = i; k && steps_by_time(&e[k - 1], &e[i]) > 0; k--)
 			;
 		if (k == i)
 			continue;
@@ -220,7 +220,7 @@ static void sort_edges(struct edge *e, size_t n)
 		moves += i - k;
 	}
 	if (i < n)
-		qsort(e, n, sizeof(*e), by_time);
+		qsort(e, n, sizeof(*e), steps_by_time);
 }
 
 int parts_make(const struct buf *pieces, uint32_t tgid, const struct extent *x, uint64_t nr, struct mxbpf_iteration *it)
@@ -255,7 +255,7 @@ int parts_make(const struct buf *pieces, uint32_t tgid, const struct extent *x, 
 }
 
 /* Takes up to *ns out of a part. */
-static void take(struct mxbpf_iteration *it, unsigned part, uint64_t *ns)
+static void steps_parts_take(struct mxbpf_iteration *it, unsigned part, uint64_t *ns)
 {
 	const uint64_t n = *ns < it->part_ns[part] ? *ns : it->part_ns[part];
 
@@ -307,11 +307,11 @@ void parts_take_cost(struct mxbpf_iteration *it, const struct mdl_cost *cost, do
 		ns[part] = whole((double)cost_of(it, part, cost->scale) * factor);
 	it->raw_ns = it->dur_ns;
 	for (part = 0; part < MXBPF_STEP_PARTS; part++) {
-		take(it, part, &ns[part]);
+		steps_parts_take(it, part, &ns[part]);
 		left += ns[part];
 	}
 	for (part = 0; part < MXBPF_STEP_PARTS; part++) /* a part may have others' calls in it */
-		take(it, part, &left);
+		steps_parts_take(it, part, &left);
 	if (it->first_ns > it->part_ns[MXBPF_PART_OUTSIDE])
 		it->first_ns = it->part_ns[MXBPF_PART_OUTSIDE];
 	if (it->raw_ns)

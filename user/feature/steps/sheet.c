@@ -135,7 +135,7 @@ static void sum_part(struct part *part, uint64_t *ns, size_t n)
 	part->max_ns = n ? ns[n - 1] : 0;
 }
 
-static bool is_known(const struct mxbpf_iteration *it)
+static bool steps_is_known(const struct mxbpf_iteration *it)
 {
 	return it->flags & MXBPF_ITERATION_PARTS;
 }
@@ -148,12 +148,12 @@ static void sum_parts(struct loop *l, const struct mxbpf_iteration *it, size_t n
 
 	for (part = 0; part < MXBPF_STEP_PARTS; part++) {
 		for (i = k = 0; i < n; i++)
-			if (is_known(&it[i]))
+			if (steps_is_known(&it[i]))
 				ns[k++] = it[i].part_ns[part];
 		sum_part(&l->known.parts[part], ns, k);
 	}
 	for (i = k = 0; i < n; i++)
-		if (is_known(&it[i])) {
+		if (steps_is_known(&it[i])) {
 			l->known.total_ns = sum_sat(l->known.total_ns, it[i].dur_ns);
 			ns[k++] = it[i].busy_ns;
 		}
@@ -161,7 +161,7 @@ static void sum_parts(struct loop *l, const struct mxbpf_iteration *it, size_t n
 	sum_part(&busy, ns, k);
 	l->known.busy_ns = busy.total_ns;
 	for (i = k = 0; i < n; i++)
-		if (is_known(&it[i]))
+		if (steps_is_known(&it[i]))
 			ns[k++] = it[i].first_ns;
 	sum_part(&first, ns, k);
 	l->first_p50_ns = first.p50_ns;
@@ -289,7 +289,7 @@ static int longer(const struct loop *l, const struct mxbpf_iteration *it, uint64
 	int part, best = -1;
 
 	*ns = 0;
-	if (!is_known(it))
+	if (!steps_is_known(it))
 		return -1;
 	for (part = 0; part < MXBPF_STEP_PARTS; part++)
 		if (it->part_ns[part] > l->known.parts[part].p50_ns &&
@@ -353,7 +353,7 @@ static double percent(uint64_t ns, uint64_t of)
 	return of ? 100.0 * (double)ns / (double)of : 0.0;
 }
 
-static void put_parts(struct view *s, const struct loop *l)
+static void steps_put_parts(struct view *s, const struct loop *l)
 {
 	struct seen_part rows[MXBPF_STEP_PARTS];
 	struct view_list table = {.rows = rows};
@@ -421,7 +421,7 @@ static void put_loop(struct view *s, const struct view_list *loops, const struct
 	else
 		view_sheet_print(s, &seen_loops, &table, "");
 	if (l->known.count && !is_said(s))
-		put_parts(s, l);
+		steps_put_parts(s, l);
 	if (l->gpu.part.total_ns)
 		out_printf(s->out, "an iteration launches %s kernels, and its work takes %s on GPUs (medians)\n",
 			   fmt_count(l->gpu.kernels_p50, n), fmt_ns(l->gpu.part.p50_ns, ns[0]));
@@ -446,7 +446,7 @@ static const char *why(const struct view *s, const struct loop *l, const struct 
 
 /* ---- sheets */
 
-static bool when(const struct view *s)
+static bool steps_when(const struct view *s)
 {
 	return false; /* CSV shows iterations in its fixed columns */
 }
@@ -553,7 +553,7 @@ const struct view_sheet sheet_steps_loops = {
 	.table_bytes = sizeof(struct view_list),
 	.whole = true,
 	.if_any = true,
-	.when = when,
+	.when = steps_when,
 	.make = make_loops,
 };
 
@@ -569,7 +569,7 @@ static void add_gpu_why(const struct loop *l, const struct idle_step *idle, char
 }
 
 /* Fills a row of the slowest iterations. */
-static void fill(const struct view *s, struct slow *r, const struct mxbpf_iteration *it, const struct slowest *t)
+static void steps_fill(const struct view *s, struct slow *r, const struct mxbpf_iteration *it, const struct slowest *t)
 {
 	const struct loop *l = loop_of(&t->loops, it);
 	int part = longer(l, it, &r->longer_ns);
@@ -582,11 +582,11 @@ static void fill(const struct view *s, struct slow *r, const struct mxbpf_iterat
 	snprintf(r->number_text, sizeof(r->number_text), "#%" PRIu64, (uint64_t)it->nr);
 	r->hash_number = view_word(r->number_text);
 	r->number = view_word(r->number_text + 1);
-	r->busy_ns = is_known(it) ? it->busy_ns : TBL_UNKNOWN;
+	r->busy_ns = steps_is_known(it) ? it->busy_ns : TBL_UNKNOWN;
 	r->gpu_ns = is_gpu_known(it) ? it->gpu_ns : TBL_UNKNOWN;
 	r->kernels = is_gpu_known(it) ? it->kernels : TBL_UNKNOWN;
 	for (i = 0; i < MXBPF_STEP_PARTS; i++)
-		r->part_ns[i] = is_known(it) ? it->part_ns[i] : TBL_UNKNOWN;
+		r->part_ns[i] = steps_is_known(it) ? it->part_ns[i] : TBL_UNKNOWN;
 	idle_step_of(&t->idle, it, &r->idle);
 	why(s, l, it, r->note_text);
 	add_gpu_why(l, &r->idle, r->note_text);
@@ -612,7 +612,7 @@ static int make_slowest(const struct view *s, void *table)
 	if (!err)
 		qsort(order, n, sizeof(*order), by_length);
 	for (i = 0; !err && i < t->list.all; i++)
-		fill(s, (struct slow *)t->list.rows + i, order[i], t);
+		steps_fill(s, (struct slow *)t->list.rows + i, order[i], t);
 	free(order);
 	return err;
 }
@@ -726,7 +726,7 @@ const struct view_sheet sheet_steps_slowest = {
 	.table_bytes = sizeof(struct slowest),
 	.whole = true,
 	.if_any = true,
-	.when = when,
+	.when = steps_when,
 	.make = make_slowest,
 	.fini = fini_slowest,
 	.above = above_slowest,

@@ -53,7 +53,7 @@ static void clear(struct reader *r)
 	r->threads.len = r->processes.len = 0;
 }
 
-static int keep(struct hash *index, struct buf *all, uint64_t a, uint64_t b, const void *item, size_t bytes)
+static int threads_keep(struct hash *index, struct buf *all, uint64_t a, uint64_t b, const void *item, size_t bytes)
 {
 	uint64_t *at = hash_put(index, a, b);
 
@@ -64,7 +64,7 @@ static int keep(struct hash *index, struct buf *all, uint64_t a, uint64_t b, con
 }
 
 /* Names precede what they name, in each batch: a recording may have dropped earlier ones. */
-static int put_name(struct state *st, const struct reading *r)
+static int threads_put_name(struct state *st, const struct reading *r)
 {
 	const size_t len = strlen(r->comm), size = (sizeof(struct mxbpf_name) + len + 7) / 8 * 8;
 	struct mxbpf_name *n = buf_add(&st->recs, size);
@@ -80,7 +80,7 @@ static int put_name(struct state *st, const struct reading *r)
 	return 0;
 }
 
-static int add(struct state *st, const struct thread_use *grown)
+static int threads_add(struct state *st, const struct thread_use *grown)
 {
 	bool added;
 
@@ -88,7 +88,7 @@ static int add(struct state *st, const struct thread_use *grown)
 }
 
 /* A thread that was not there before, of a process that was, has begun since. */
-static int compare(struct state *st, struct process *p, const struct reading *r, bool watched)
+static int threads_compare(struct state *st, struct process *p, const struct reading *r, bool watched)
 {
 	const uint64_t *at = hash_get(&st->last.index, r->total.tgid, r->total.tid);
 	const struct reading *before = at ? buf_at(&st->last.threads, struct reading, *at - 1) : NULL;
@@ -104,7 +104,7 @@ static int compare(struct state *st, struct process *p, const struct reading *r,
 	p->unclaimed_ns -= (int64_t)grown.cpu_ns;
 	if (!grown.runs)
 		return 0;
-	return put_name(st, r) || add(st, &grown) ? -ENOMEM : 0;
+	return threads_put_name(st, r) || threads_add(st, &grown) ? -ENOMEM : 0;
 }
 
 static bool read_thread(uint32_t tgid, uint32_t tid, struct reading *r)
@@ -140,8 +140,8 @@ static int read_threads(struct state *st, struct process *p, bool watched)
 		if (d->d_name[0] == '.' || !read_thread(p->tgid, (uint32_t)atoi(d->d_name), &r))
 			continue;
 		n++;
-		err = keep(&st->now.index, &st->now.threads, p->tgid, r.total.tid, &r, sizeof(r));
-		err = err ? err : compare(st, p, &r, watched);
+		err = threads_keep(&st->now.index, &st->now.threads, p->tgid, r.total.tid, &r, sizeof(r));
+		err = err ? err : threads_compare(st, p, &r, watched);
 	}
 	if (tasks)
 		closedir(tasks);
@@ -173,12 +173,12 @@ static void read_process(void *ctx, uint32_t tgid, const struct plan *plan)
 	if (p.unclaimed_ns > LEAST_NS) { /* else it may be the time between two readings */
 		ended.cpu_ns = (uint64_t)p.unclaimed_ns;
 		p.unclaimed_ns = 0;
-		st->err = st->err ? st->err : add(st, &ended);
+		st->err = st->err ? st->err : threads_add(st, &ended);
 	}
-	st->err = st->err ? st->err : keep(&st->now.places, &st->now.processes, tgid, 0, &p, sizeof(p));
+	st->err = st->err ? st->err : threads_keep(&st->now.places, &st->now.processes, tgid, 0, &p, sizeof(p));
 }
 
-static void read_all(struct session *ses, bool resumed)
+static void threads_read_all(struct session *ses, bool resumed)
 {
 	struct state *st = ses_state(ses, &threads_session);
 	const uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -204,10 +204,10 @@ static void read_if_due(struct session *ses, bool resumed)
 	const struct state *st = ses_state(ses, &threads_session);
 
 	if (resumed || clock_ns(CLOCK_MONOTONIC) >= st->due_ns)
-		read_all(ses, resumed);
+		threads_read_all(ses, resumed);
 }
 
-static int describe(struct session *ses, const struct ses_target *of, struct mdl_session *s)
+static int threads_describe(struct session *ses, const struct ses_target *of, struct mdl_session *s)
 {
 	(void)ses;
 	(void)of;
@@ -215,17 +215,17 @@ static int describe(struct session *ses, const struct ses_target *of, struct mdl
 	return 0;
 }
 
-static int start(struct session *ses, struct err *e)
+static int threads_start(struct session *ses, struct err *e)
 {
 	(void)e;
-	read_all(ses, true);
+	threads_read_all(ses, true);
 	return 0;
 }
 
-static void end(struct session *ses)
+static void threads_end(struct session *ses)
 {
 	if (!ses->paused_at_ns) /* else they were read when the pause began */
-		read_all(ses, false);
+		threads_read_all(ses, false);
 }
 
 static void fini_reader(struct reader *r)
@@ -236,7 +236,7 @@ static void fini_reader(struct reader *r)
 	buf_fini(&r->processes);
 }
 
-static void fini(struct session *ses)
+static void threads_load_fini(struct session *ses)
 {
 	struct state *st = ses_state(ses, &threads_session);
 
@@ -247,9 +247,9 @@ static void fini(struct session *ses)
 
 const struct ses_feature threads_session = {
 	.state_bytes = sizeof(struct state),
-	.describe = describe,
-	.start = start,
+	.describe = threads_describe,
+	.start = threads_start,
 	.read = read_if_due,
-	.end = end,
-	.fini = fini,
+	.end = threads_end,
+	.fini = threads_load_fini,
 };

@@ -27,7 +27,7 @@ static double rate(const struct view *s, uint64_t n)
 	return s->in->session->duration_ns ? (double)n / (double)s->in->session->duration_ns : NAN;
 }
 
-static void fill(const struct view *s, void *row)
+static void threads_fill(const struct view *s, void *row)
 {
 	struct row *r = row;
 
@@ -36,7 +36,7 @@ static void fill(const struct view *s, void *row)
 	r->name = view_word(r->t.tid ? mdl_thread_name(s->in->model, r->t.tgid, r->t.tid) : "[ended or not read]");
 }
 
-static void above(struct view *s, const void *table, const char *prefix)
+static void threads_above(struct view *s, const void *table, const char *prefix)
 {
 	const struct table *t = table;
 	char ns[24];
@@ -47,7 +47,7 @@ static void above(struct view *s, const void *table, const char *prefix)
 	out_puts(s->out, "\n");
 }
 
-static bool when(const struct view *s)
+static bool threads_when(const struct view *s)
 {
 	return mdl_asked(s->in->session, &feature_threads);
 }
@@ -87,11 +87,11 @@ const struct view_sheet sheet_threads = {
 	.columns = columns,
 	.row_bytes = sizeof(struct row),
 	.table_bytes = sizeof(struct table),
-	.when = when,
+	.when = threads_when,
 	.stored = &threads_table,
 	.feature = &feature_threads,
 	.sum_at = offsetof(struct table, sum),
-	.fill = fill,
-	.above = above,
+	.fill = threads_fill,
+	.above = threads_above,
 	.left_out = "threads",
 };

@@ -211,7 +211,7 @@ static void mark_w(const wchar_t *text)
 	mark(NULL, text_wide(room, text), NULL);
 }
 
-static uint64_t start(const char *name, const struct mxbpf_range_info *info)
+static uint64_t nvtx_start(const char *name, const struct mxbpf_range_info *info)
 {
 	const uint64_t id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
 
@@ -224,7 +224,7 @@ static uint64_t domain_start(const struct domain *d, const struct attributes *a)
 	struct mxbpf_range_info info;
 	char room[TEXT_MAX];
 
-	return start(in_domain(room, d, message(room, d, a)), info_of(&info, d, a, NULL, 0));
+	return nvtx_start(in_domain(room, d, message(room, d, a)), info_of(&info, d, a, NULL, 0));
 }
 
 static uint64_t start_ex(const struct attributes *a)
@@ -234,14 +234,14 @@ static uint64_t start_ex(const struct attributes *a)
 
 static uint64_t start_a(const char *text)
 {
-	return start(text_touch(text), NULL);
+	return nvtx_start(text_touch(text), NULL);
 }
 
 static uint64_t start_w(const wchar_t *text)
 {
 	char room[TEXT_MAX];
 
-	return start(text_wide(room, text), NULL);
+	return nvtx_start(text_wide(room, text), NULL);
 }
 
 static void end(uint64_t id)
@@ -325,7 +325,7 @@ uint64_t nvtx_start_payload(const struct domain *d, const struct payload *p, siz
 	struct mxbpf_range_info info;
 	char room[TEXT_MAX];
 
-	return start(in_domain(room, d, payload_message(d, p, n)), info_of(&info, d, NULL, p, n));
+	return nvtx_start(in_domain(room, d, payload_message(d, p, n)), info_of(&info, d, NULL, p, n));
 }
 
 void nvtx_end_payload(const struct domain *d, uint64_t id, const struct payload *p, size_t n)
@@ -344,7 +344,7 @@ void nvtx_mark_payload(const struct domain *d, const struct payload *p, size_t n
 
 /* ---- what the program registers */
 
-static const char *keep(const char *text)
+static const char *nvtx_keep(const char *text)
 {
 	const char *kept = text_keep(text);
 
@@ -354,7 +354,7 @@ static const char *keep(const char *text)
 static const char *register_a(const struct domain *d, const char *text)
 {
 	(void)d;
-	return keep(text ? text : "");
+	return nvtx_keep(text ? text : "");
 }
 
 static const char *register_w(const struct domain *d, const wchar_t *text)
@@ -362,7 +362,7 @@ static const char *register_w(const struct domain *d, const wchar_t *text)
 	char room[TEXT_MAX];
 
 	(void)d;
-	return keep(text_wide(room, text));
+	return nvtx_keep(text_wide(room, text));
 }
 
 static void domain_category_a(const struct domain *d, uint32_t number, const char *name)
@@ -458,7 +458,7 @@ static int on_object(struct dl_phdr_info *info, size_t bytes, void *ctx)
 	return 1;
 }
 
-static void fill(const struct callbacks *c, int module, const struct entry *entries, size_t n, bool exports)
+static void nvtx_fill(const struct callbacks *c, int module, const struct entry *entries, size_t n, bool exports)
 {
 	void (***functions)(void) = NULL;
 	unsigned size = 0;
@@ -481,8 +481,8 @@ int InitializeInjectionNvtx2(const void *(*get)(uint32_t table))
 	if (!c || c->bytes < sizeof(*c) || !c->table)
 		return 0;
 	dl_iterate_phdr(on_object, &s);
-	fill(c, MODULE_CORE, core, sizeof(core) / sizeof(core[0]), s.exports);
-	fill(c, MODULE_CORE2, core2, sizeof(core2) / sizeof(core2[0]), s.exports);
+	nvtx_fill(c, MODULE_CORE, core, sizeof(core) / sizeof(core[0]), s.exports);
+	nvtx_fill(c, MODULE_CORE2, core2, sizeof(core2) / sizeof(core2[0]), s.exports);
 	return 1;
 }
 

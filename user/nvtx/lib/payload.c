@@ -161,7 +161,7 @@ static bool type_of(const struct domain *d, const struct entry *e, struct member
 
 /* ---- schemas */
 
-static size_t add(char *text, size_t n, const char *more)
+static size_t payload_add(char *text, size_t n, const char *more)
 {
 	while (*more && n + 1 < TEXT_BYTES)
 		text[n++] = *more++;
@@ -184,7 +184,7 @@ static size_t add_number(char *text, size_t n, uint64_t v)
 	do
 		*--p = (char)('0' + v % 10);
 	while (v /= 10);
-	return add(text, n, p);
+	return payload_add(text, n, p);
 }
 
 /* Adds a member, and its line if it is a number. Returns the new length of the text. */
@@ -205,13 +205,13 @@ static size_t add_member(struct schema *s, const struct member *m, const struct 
 		s->bytes = m->offset + m->bytes;
 	if (!number)
 		return n;
-	n = add(text, n, (*nvalues)++ ? "\n" : "");
-	n = add(text, n, line);
+	n = payload_add(text, n, (*nvalues)++ ? "\n" : "");
+	n = payload_add(text, n, line);
 	n = add_name(text, n, e->name && *e->name ? e->name : "value");
-	return words ? add(text, n, words->text) : n;
+	return words ? payload_add(text, n, words->text) : n;
 }
 
-static void describe(struct schema *s, const struct schema_attributes *a)
+static void payload_describe(struct schema *s, const struct schema_attributes *a)
 {
 	const struct enumeration *words;
 	unsigned nvalues = 0;
@@ -255,7 +255,7 @@ static uint64_t schema_register(const struct domain *d, const struct schema_attr
 	}
 	schemas[i].id = a->fields & HAS_ID ? a->id : DYNAMIC + i;
 	schemas[i].domain = d;
-	describe(&schemas[i], a);
+	payload_describe(&schemas[i], a);
 	return schemas[i].id;
 }
 
@@ -273,9 +273,9 @@ static uint64_t enum_register(const struct domain *d, const struct enum_attribut
 		return 0;
 	}
 	for (k = 0; k < a->nwords && k < WORDS_MAX && n + TEXT_MAX < TEXT_BYTES && a->words[k].name; k++) {
-		n = add(text, n, "\t");
+		n = payload_add(text, n, "\t");
 		n = add_number(text, n, a->words[k].value);
-		n = add(text, n, "=");
+		n = payload_add(text, n, "=");
 		n = add_name(text, n, a->words[k].name);
 	}
 	enums[i].bytes = a->fields & ENUM_SIZE && a->bytes && a->bytes <= 8 ? (uint8_t)a->bytes : 4;

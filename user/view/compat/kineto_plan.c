@@ -29,7 +29,7 @@ int view_numbers_survey(struct view_numbers *n, const struct mxbpf_span *s)
 }
 
 /* Of two that start together, the outer one ended last. */
-static int by_start(const void *x, const void *y)
+static int kineto_plan_by_start(const void *x, const void *y)
 {
 	const struct start *a = x, *b = y;
 
@@ -39,7 +39,7 @@ static int by_start(const void *x, const void *y)
 }
 
 /* The last operator with the number of a node made the node. A node that runs again has no arrow, as in PyTorch. */
-static int join(struct view_numbers *n, struct hash *last, const struct start *starts, size_t i)
+static int kineto_plan_join(struct view_numbers *n, struct hash *last, const struct start *starts, size_t i)
 {
 	const struct start *s = &starts[i], *maker;
 	uint64_t *at, from;
@@ -65,7 +65,7 @@ static int join(struct view_numbers *n, struct hash *last, const struct start *s
 	return 0;
 }
 
-static int number(struct view_numbers *n, const struct view_plan *p, struct hash *last)
+static int kineto_plan_number(struct view_numbers *n, const struct view_plan *p, struct hash *last)
 {
 	const struct start *starts = (const struct start *)n->starts.data;
 	size_t nspans = buf_count(&n->starts, struct start), nallocs = buf_count(&p->allocs, struct view_plan_alloc);
@@ -79,7 +79,7 @@ static int number(struct view_numbers *n, const struct view_plan *p, struct hash
 			*buf_at(&n->of_alloc, uint32_t, k) = (uint32_t)(k + i);
 		of = buf_at(&n->of_span, struct view_number, starts[i].ordinal);
 		*of = (struct view_number){.external_id = (uint32_t)i + 1, .ev_idx = (uint32_t)(i + k)};
-		ret = join(n, last, starts, i);
+		ret = kineto_plan_join(n, last, starts, i);
 	}
 	for (; k < nallocs; k++)
 		*buf_at(&n->of_alloc, uint32_t, k) = (uint32_t)(k + i);
@@ -96,8 +96,8 @@ int view_numbers_finish(struct view_numbers *n, const struct view_plan *p)
 	    (nallocs && !buf_add(&n->of_alloc, nallocs * sizeof(uint32_t))))
 		return -ENOMEM;
 	if (nspans)
-		qsort(n->starts.data, nspans, sizeof(struct start), by_start);
-	ret = number(n, p, &last);
+		qsort(n->starts.data, nspans, sizeof(struct start), kineto_plan_by_start);
+	ret = kineto_plan_number(n, p, &last);
 	hash_fini(&last);
 	buf_fini(&n->starts);
 	return ret;

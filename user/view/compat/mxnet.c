@@ -70,7 +70,7 @@ static struct view_mxnet_row *row_add(struct buf *rows, const char *name, size_t
 	return r;
 }
 
-static int by_name(const void *va, const void *vb)
+static int mxnet_by_name(const void *va, const void *vb)
 {
 	const struct view_mxnet_row *a = va, *b = vb;
 	int order = view_name_cmp(a->name, a->len, b->name, b->len);
@@ -78,7 +78,7 @@ static int by_name(const void *va, const void *vb)
 	return order ? order : a->counter - b->counter;
 }
 
-static void merge(struct view_mxnet_row *to, const struct view_mxnet_row *from)
+static void mxnet_merge(struct view_mxnet_row *to, const struct view_mxnet_row *from)
 {
 	to->count += from->count;
 	to->total += from->total;
@@ -96,13 +96,13 @@ static void merge_names(struct buf *rows)
 
 	if (!n)
 		return;
-	qsort(p, n, sizeof(*p), by_name);
+	qsort(p, n, sizeof(*p), mxnet_by_name);
 	for (i = 1; i < n; i++) {
-		if (by_name(&p[kept], &p[i])) {
+		if (mxnet_by_name(&p[kept], &p[i])) {
 			p[++kept] = p[i];
 			continue;
 		}
-		merge(&p[kept], &p[i]);
+		mxnet_merge(&p[kept], &p[i]);
 		free(p[i].name);
 	}
 	rows->len = (kept + 1) * sizeof(*p);
@@ -211,7 +211,7 @@ static int gather_mem(const struct view *s, struct view_mxnet_category *c)
 	return 0;
 }
 
-static double key_of(const struct view_mxnet_row *r, enum view_sort by)
+static double mxnet_key_of(const struct view_mxnet_row *r, enum view_sort by)
 {
 	const double keys[VIEW_SORT_NKEYS] = {
 		[VIEW_SORT_TOTAL] = r->total,
@@ -227,14 +227,14 @@ static double key_of(const struct view_mxnet_row *r, enum view_sort by)
 }
 
 /* MXNet uses a heap of (value, name): of equal values the larger name comes first, in both directions. */
-static int by_opts(const void *va, const void *vb, void *vopts)
+static int mxnet_by_opts(const void *va, const void *vb, void *vopts)
 {
 	const struct view_opts *opts = vopts;
-	double a = key_of(va, opts->sort), b = key_of(vb, opts->sort);
+	double a = mxnet_key_of(va, opts->sort), b = mxnet_key_of(vb, opts->sort);
 
 	if (a != b)
 		return (a < b) == opts->ascending ? -1 : 1;
-	return opts->sort == VIEW_SORT_NAME ? by_name(va, vb) : -by_name(va, vb);
+	return opts->sort == VIEW_SORT_NAME ? mxnet_by_name(va, vb) : -mxnet_by_name(va, vb);
 }
 
 static void sort_and_cut(struct buf *rows, const struct view_opts *opts)
@@ -242,7 +242,7 @@ static void sort_and_cut(struct buf *rows, const struct view_opts *opts)
 	size_t n = buf_count(rows, struct view_mxnet_row), i;
 
 	if (n)
-		qsort_r(rows->data, n, sizeof(struct view_mxnet_row), by_opts, (void *)opts);
+		qsort_r(rows->data, n, sizeof(struct view_mxnet_row), mxnet_by_opts, (void *)opts);
 	if (!opts->top || n <= opts->top)
 		return;
 	for (i = opts->top; i < n; i++)
@@ -447,7 +447,7 @@ static void put_heads(const struct view_mxnet_category *c, struct out *o)
 }
 
 /* A long name moves the rest of its line to the right. */
-static void put_row(const struct view_mxnet_row *r, bool memory, struct out *o)
+static void mxnet_put_row(const struct view_mxnet_row *r, bool memory, struct out *o)
 {
 	view_put_utf8(o, r->name, r->len);
 	out_printf(o, "%*s%16llu", r->len < 25 ? (int)(25 - r->len) : 0, "", (unsigned long long)r->count);
@@ -457,7 +457,7 @@ static void put_row(const struct view_mxnet_row *r, bool memory, struct out *o)
 		   (double)view_mxnet_thousandth(r->max), (double)view_mxnet_thousandth(view_mxnet_avg(r)));
 }
 
-static int end(struct view *s)
+static int mxnet_end(struct view *s)
 {
 	const struct view_mxnet_category *c;
 	struct view_mxnet_tables t;
@@ -473,7 +473,7 @@ static int end(struct view *s)
 		c = buf_at(&t.categories, struct view_mxnet_category, k);
 		put_heads(c, s->out);
 		for (i = 0; i < buf_count(&c->rows, struct view_mxnet_row); i++)
-			put_row(buf_at(&c->rows, struct view_mxnet_row, i), c->memory, s->out);
+			mxnet_put_row(buf_at(&c->rows, struct view_mxnet_row, i), c->memory, s->out);
 		out_puts(s->out, "\n");
 	}
 	view_footer(s, "# ");
@@ -487,5 +487,5 @@ const struct view_ops view_mxnet = {
 	.layout = true,
 	.help = "the text of mxnet.profiler.dumps(), with lines about loss behind it",
 	.magic = view_text_magic,
-	.end = end,
+	.end = mxnet_end,
 };

@@ -7,21 +7,21 @@
 #include <inttypes.h>
 #include <string.h>
 
-static void put_number(struct out *o, const char *key, float v, const char *end)
+static void mxnet_json_put_number(struct out *o, const char *key, float v, const char *end)
 {
 	out_printf(o, "                \"%s\": %.4g%s\n", key, (double)v, end);
 }
 
-static void put_row(struct out *o, const struct view_mxnet_row *r, bool memory)
+static void mxnet_json_put_row(struct out *o, const struct view_mxnet_row *r, bool memory)
 {
 	out_puts(o, "            ");
 	view_put_json_exact(o, r->name, r->len);
 	out_printf(o, ": {\n                \"Count\": %" PRIu64 ",\n", r->count);
 	if (!memory)
-		put_number(o, "Total", view_mxnet_thousandth(r->total), ",");
-	put_number(o, "Min", view_mxnet_thousandth(r->min), ",");
-	put_number(o, "Max", view_mxnet_thousandth(r->max), ",");
-	put_number(o, "Avg", view_mxnet_thousandth(view_mxnet_avg(r)), "");
+		mxnet_json_put_number(o, "Total", view_mxnet_thousandth(r->total), ",");
+	mxnet_json_put_number(o, "Min", view_mxnet_thousandth(r->min), ",");
+	mxnet_json_put_number(o, "Max", view_mxnet_thousandth(r->max), ",");
+	mxnet_json_put_number(o, "Avg", view_mxnet_thousandth(view_mxnet_avg(r)), "");
 	out_puts(o, "            }\n");
 }
 
@@ -43,7 +43,7 @@ static void put_kind(struct out *o, const struct view_mxnet_tables *t, bool memo
 		for (i = 0; i < buf_count(&c->rows, struct view_mxnet_row); i++) {
 			if (i)
 				out_puts(o, "            ,\n");
-			put_row(o, buf_at(&c->rows, struct view_mxnet_row, i), memory);
+			mxnet_json_put_row(o, buf_at(&c->rows, struct view_mxnet_row, i), memory);
 		}
 		out_puts(o, "        }\n");
 	}

@@ -30,7 +30,7 @@ struct line {
 	bool pooled;
 };
 
-static int fold(struct memory *m)
+static int mxnet_memory_fold(struct memory *m)
 {
 	int err = m->batch.len ? mdl_fold_all(m->alive, m->batch.data, m->batch.len) : 0;
 
@@ -38,7 +38,7 @@ static int fold(struct memory *m)
 	return err ? err_set(m->s.err, ERR_RUNTIME, err, "out of memory") : 0;
 }
 
-static int begin(struct view *s)
+static int mxnet_memory_begin(struct view *s)
 {
 	struct memory *m = (struct memory *)s;
 
@@ -46,7 +46,7 @@ static int begin(struct view *s)
 	return m->alive ? 0 : err_set(s->err, ERR_RUNTIME, -ENOMEM, "out of memory");
 }
 
-static int record(struct view *s, const struct mxbpf_rec *r)
+static int mxnet_memory_record(struct view *s, const struct mxbpf_rec *r)
 {
 	struct memory *m = (struct memory *)s;
 
@@ -54,7 +54,7 @@ static int record(struct view *s, const struct mxbpf_rec *r)
 		return 0;
 	if (buf_put(&m->batch, r, r->size))
 		return err_set(s->err, ERR_RUNTIME, -ENOMEM, "out of memory");
-	return m->batch.len < BATCH_BYTES ? 0 : fold(m);
+	return m->batch.len < BATCH_BYTES ? 0 : mxnet_memory_fold(m);
 }
 
 /* Gluon names a parameter by a UUID and a word, and MXNet shows the word. Returns its offset, or 0 for other names. */
@@ -95,7 +95,7 @@ static bool set_name(struct memory *m, struct line *l, const struct mxbpf_mem_ow
 	return true;
 }
 
-static int by_name(const void *va, const void *vb)
+static int mxnet_memory_by_name(const void *va, const void *vb)
 {
 	const struct line *a = va, *b = vb;
 	int order = view_name_cmp(a->name, a->len, b->name, b->len);
@@ -103,7 +103,7 @@ static int by_name(const void *va, const void *vb)
 	return order ? order : a->addr < b->addr ? -1 : a->addr > b->addr;
 }
 
-static void put_line(struct view *s, const struct line *l)
+static void mxnet_memory_put_line(struct view *s, const struct line *l)
 {
 	char device[48];
 
@@ -149,29 +149,29 @@ static int read_lines(struct memory *m, struct buf *lines)
 	return 0;
 }
 
-static int end(struct view *s)
+static int mxnet_memory_end(struct view *s)
 {
 	struct memory *m = (struct memory *)s;
 	struct buf lines = {0};
 	size_t i, n;
-	int err = fold(m);
+	int err = mxnet_memory_fold(m);
 
 	if (!err && read_lines(m, &lines))
 		err = err_set(s->err, ERR_RUNTIME, -ENOMEM, "out of memory");
 	n = buf_count(&lines, struct line);
 	if (n)
-		qsort(lines.data, n, sizeof(struct line), by_name);
+		qsort(lines.data, n, sizeof(struct line), mxnet_memory_by_name);
 	out_puts(s->out, HEADING "\n");
 	for (i = 0; i < n; i++) {
 		if (!err)
-			put_line(s, buf_at(&lines, struct line, i));
+			mxnet_memory_put_line(s, buf_at(&lines, struct line, i));
 		free(buf_at(&lines, struct line, i)->name);
 	}
 	buf_fini(&lines);
 	return err;
 }
 
-static void fini(struct view *s)
+static void mxnet_memory_fini(struct view *s)
 {
 	struct memory *m = (struct memory *)s;
 
@@ -190,8 +190,8 @@ const struct view_ops view_mxnet_memory = {
 	.needs_records = true,
 	.of_memory = true,
 	.state_bytes = sizeof(struct memory),
-	.begin = begin,
-	.record = record,
-	.end = end,
-	.fini = fini,
+	.begin = mxnet_memory_begin,
+	.record = mxnet_memory_record,
+	.end = mxnet_memory_end,
+	.fini = mxnet_memory_fini,
 };

@@ -275,7 +275,7 @@ static void put_padded(struct out *o, const char *text, size_t width, bool left)
 	out_printf(o, "%*s%s%*s", left ? 0 : pad, "", text, left ? pad : 0, "");
 }
 
-static void put_line(const struct table *t, const struct line *line)
+static void torch_put_line(const struct table *t, const struct line *line)
 {
 	size_t i;
 
@@ -312,7 +312,7 @@ static void put_rule(const struct table *t, struct line *line)
 		dashes(line->cells[i], t->l->width);
 	dashes(line->shapes, t->shapes_width);
 	dashes(line->source, t->source_width);
-	put_line(t, line);
+	torch_put_line(t, line);
 }
 
 static void put_heads(const struct table *t, struct line *line)
@@ -325,12 +325,12 @@ static void put_heads(const struct table *t, struct line *line)
 		snprintf(line->cells[i], CELL_BYTES, "%s", t->l->cols[i].head);
 	snprintf(line->shapes, sizeof(line->shapes), "Input Shapes");
 	snprintf(line->source, sizeof(line->source), "Source Location");
-	put_line(t, line);
+	torch_put_line(t, line);
 	put_rule(t, line);
 }
 
 /* Fills line->name. Returns its width in columns. */
-static size_t name_of(const struct view *s, const struct mdl_row *r, struct line *line)
+static size_t torch_name_of(const struct view *s, const struct mdl_row *r, struct line *line)
 {
 	char label[VIEW_LABEL_BYTES];
 	size_t len;
@@ -398,16 +398,16 @@ static void put_stack(const struct table *t, const char *stack, size_t len, stru
 	while (len) {
 		next_source(line, &stack, &len);
 		cut_source(line, t->source_width);
-		put_line(t, line);
+		torch_put_line(t, line);
 	}
 	line->source[0] = 0;
-	put_line(t, line);
+	torch_put_line(t, line);
 }
 
-static void put_row(const struct table *t, const struct view *s, const struct torch_row *row, struct line *line)
+static void torch_put_row(const struct table *t, const struct view *s, const struct torch_row *row, struct line *line)
 {
 	const struct mdl_row *r = &row->r;
-	size_t columns = name_of(s, r, line), len = 0, i;
+	size_t columns = torch_name_of(s, r, line), len = 0, i;
 	const char *stack = "";
 
 	/* PyTorch also cuts a name of exactly this length. */
@@ -421,7 +421,7 @@ static void put_row(const struct table *t, const struct view *s, const struct to
 		stack = view_stack(s->in->model, s->opts, r->stack_id, &len);
 	next_source(line, &stack, &len);
 	cut_source(line, t->source_width);
-	put_line(t, line);
+	torch_put_line(t, line);
 	if (t->source_width)
 		put_stack(t, stack, len, line);
 }
@@ -454,7 +454,7 @@ static void survey_details(struct table *t, const struct view *s, const struct m
 }
 
 /* The width of names and the sum for shares come from all rows, also from those that --top leaves out. */
-static void survey(struct table *t, const struct view *s, const struct torch_rows *rows, struct line *line)
+static void torch_survey(struct table *t, const struct view *s, const struct torch_rows *rows, struct line *line)
 {
 	size_t i;
 
@@ -466,7 +466,7 @@ static void survey(struct table *t, const struct view *s, const struct torch_row
 		mdl_row_merge(&t->sum.r, &r->r);
 		t->sum.gpu_self_ns += r->gpu_self_ns;
 		t->sum.gpu_total_ns += r->gpu_total_ns;
-		widen(&t->name_width, name_of(s, &r->r, line) + NAME_PAD,
+		widen(&t->name_width, torch_name_of(s, &r->r, line) + NAME_PAD,
 		      t->l->name_cut ? t->l->name_cut + strlen(ELLIPSIS) : 0);
 		if (s->opts->by != VIEW_BY_EVENT)
 			survey_details(t, s, &r->r, line);
@@ -484,8 +484,8 @@ static void survey_events(struct table *t, const struct view *s, enum mxbpf_clas
 		survey_details(t, s, all[i], line);
 }
 
-static void put_rows(struct table *t, struct view *s, const struct view_table *of, const struct torch_rows *rows,
-		     struct line *line)
+static void torch_put_rows(struct table *t, struct view *s, const struct view_table *of, const struct torch_rows *rows,
+			   struct line *line)
 {
 	const bool event = s->opts->by == VIEW_BY_EVENT;
 	const size_t n = event ? of->nspans : rows->shown;
@@ -502,7 +502,7 @@ static void put_rows(struct table *t, struct view *s, const struct view_table *o
 		} else {
 			one = rows->rows[i];
 		}
-		put_row(t, s, &one, line);
+		torch_put_row(t, s, &one, line);
 	}
 	if (n && t->l->footer) {
 		put_rule(t, line);
@@ -517,7 +517,7 @@ static void put_rows(struct table *t, struct view *s, const struct view_table *o
 		out_printf(s->out, "# rows     %" PRIu64 ", of which %zu are shown\n", all, n);
 }
 
-static int put_table(struct view *s, const struct view_table *of, const struct layout *l)
+static int torch_put_table(struct view *s, const struct view_table *of, const struct layout *l)
 {
 	struct table t = {.l = l, .out = s->out, .memory = of->memory};
 	struct torch_rows rows;
@@ -528,10 +528,10 @@ static int put_table(struct view *s, const struct view_table *of, const struct l
 		return 0;
 	err = torch_rows_make(&rows, s, of, l->devices);
 	if (!err) {
-		survey(&t, s, &rows, &line);
+		torch_survey(&t, s, &rows, &line);
 		if (s->opts->by == VIEW_BY_EVENT && l->event_details)
 			survey_events(&t, s, of->cls, &line);
-		put_rows(&t, s, of, &rows, &line);
+		torch_put_rows(&t, s, of, &rows, &line);
 	}
 	torch_rows_fini(&rows);
 	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
@@ -539,12 +539,12 @@ static int put_table(struct view *s, const struct view_table *of, const struct l
 
 static int table_today(struct view *s, const struct view_table *rows)
 {
-	return put_table(s, rows, &today);
+	return torch_put_table(s, rows, &today);
 }
 
 static int table_classic(struct view *s, const struct view_table *rows)
 {
-	return put_table(s, rows, &classic);
+	return torch_put_table(s, rows, &classic);
 }
 
 static int sheet(struct view *s, const struct view_sheet *sh, const void *table)

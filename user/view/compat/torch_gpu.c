@@ -15,7 +15,7 @@ struct work {
 	uint64_t self_ns, total_ns, count;
 };
 
-static int by_text(const void *va, const void *vb)
+static int torch_gpu_by_text(const void *va, const void *vb)
 {
 	const struct work *a = va, *b = vb;
 	int order = view_name_cmp(a->name, a->len, b->name, b->len);
@@ -24,14 +24,14 @@ static int by_text(const void *va, const void *vb)
 }
 
 /* Sorts, and adds up those that compare equal. Returns how many remain. */
-static size_t add_up(struct work *w, size_t n)
+static size_t torch_gpu_add_up(struct work *w, size_t n)
 {
 	size_t kept = 0, i;
 
 	if (n)
-		qsort(w, n, sizeof(*w), by_text);
+		qsort(w, n, sizeof(*w), torch_gpu_by_text);
 	for (i = 0; i < n; i++) {
-		if (!kept || by_text(&w[kept - 1], &w[i])) {
+		if (!kept || torch_gpu_by_text(&w[kept - 1], &w[i])) {
 			w[kept++] = w[i];
 			continue;
 		}
@@ -73,7 +73,7 @@ static int work_of_operators(const struct mdl *m, struct work **w, size_t *n)
 		one.total_ns = a->user ? a->total.gpu_ns - a->self.gpu_ns : a->total.gpu_ns;
 		(*w)[(*n)++] = one;
 	}
-	*n = add_up(*w, *n);
+	*n = torch_gpu_add_up(*w, *n);
 	return 0;
 }
 
@@ -95,7 +95,7 @@ static int work_of_devices(const struct mdl *m, struct work **w, size_t *n)
 		one.count = a->count;
 		(*w)[(*n)++] = one;
 	}
-	*n = add_up(*w, *n);
+	*n = torch_gpu_add_up(*w, *n);
 	return 0;
 }
 
@@ -114,7 +114,7 @@ static void put_operators(struct torch_rows *t, const struct mdl *m, const struc
 		*r = (struct torch_row){.r = *of->rows[i]};
 		key = named(m, r->r.name_id);
 		key.user = r->r.traits & MXBPF_TRAIT_USER;
-		found = n ? bsearch(&key, w, n, sizeof(*w), by_text) : NULL;
+		found = n ? bsearch(&key, w, n, sizeof(*w), torch_gpu_by_text) : NULL;
 		if (!found)
 			continue;
 		r->gpu_self_ns = found->self_ns;
@@ -148,7 +148,7 @@ static void put_devices(struct torch_rows *t, const struct mdl *m, const struct 
 	}
 }
 
-static long double key_of(const struct torch_row *r, enum view_sort by)
+static long double torch_gpu_key_of(const struct torch_row *r, enum view_sort by)
 {
 	const long double count = r->r.count ? (long double)r->r.count : 1;
 
@@ -175,7 +175,7 @@ static int by_rank(const void *va, const void *vb, void *vorder)
 	const struct torch_row *a = va, *b = vb;
 	const struct order *o = vorder;
 	const struct work na = named(o->m, a->r.name_id), nb = named(o->m, b->r.name_id);
-	const long double ka = key_of(a, o->opts->sort), kb = key_of(b, o->opts->sort);
+	const long double ka = torch_gpu_key_of(a, o->opts->sort), kb = torch_gpu_key_of(b, o->opts->sort);
 	const int names = view_name_cmp(na.name, na.len, nb.name, nb.len);
 
 	if (ka != kb)

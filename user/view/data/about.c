@@ -37,7 +37,7 @@ static void put_fallbacks(struct json *j, const struct mdl_session *s)
 	json_end(j);
 }
 
-static void put_notes(struct json *j, const struct mdl_session *s)
+static void about_put_notes(struct json *j, const struct mdl_session *s)
 {
 	size_t i;
 
@@ -88,7 +88,7 @@ void view_json_window(struct json *j, const struct mdl_session *s)
 		json_u64(j, "late_refused", s->late_refused);
 	}
 	put_fallbacks(j, s);
-	put_notes(j, s);
+	about_put_notes(j, s);
 }
 
 void view_json_cost(struct json *j, const struct mdl_session *s, struct mdl *m)

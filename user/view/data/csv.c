@@ -49,7 +49,7 @@ struct csv {
 	unsigned cells[VIEW_COLUMNS_MAX];
 };
 
-static void fill(struct cell *c, uint64_t n)
+static void csv_fill(struct cell *c, uint64_t n)
 {
 	*c = (struct cell){.is = NUMBER, .n = n};
 }
@@ -99,7 +99,7 @@ static const char *const order[] = {
 };
 
 /* The index of the column with this heading, or CSV_COLUMNS_MAX. */
-static unsigned find(const struct csv *csv, const char *head)
+static unsigned csv_find(const struct csv *csv, const char *head)
 {
 	unsigned i;
 
@@ -109,9 +109,9 @@ static unsigned find(const struct csv *csv, const char *head)
 	return CSV_COLUMNS_MAX;
 }
 
-static void show(struct csv *csv, const char *head)
+static void csv_show(struct csv *csv, const char *head)
 {
-	if (csv->n < CSV_COLUMNS_MAX && find(csv, head) == CSV_COLUMNS_MAX)
+	if (csv->n < CSV_COLUMNS_MAX && csv_find(csv, head) == CSV_COLUMNS_MAX)
 		csv->heads[csv->n++] = head;
 }
 
@@ -136,13 +136,13 @@ static void each_head(struct csv *csv, const struct view_sheet *sh, const struct
 
 static void show_any(struct csv *csv, const char *head, const char *other)
 {
-	show(csv, head);
+	csv_show(csv, head);
 }
 
 static void show_same(struct csv *csv, const char *head, const char *other)
 {
 	if (!strcmp(head, other))
-		show(csv, head);
+		csv_show(csv, head);
 }
 
 static void show_members(struct csv *csv, const struct view_sheet *sh, const char *key)
@@ -163,7 +163,7 @@ static void show_item(struct csv *csv, const char *item)
 
 	item += kind == '!' || kind == '@' || kind == '*';
 	if (kind == '!')
-		show(csv, item);
+		csv_show(csv, item);
 	for (sh = view_sheets; *sh; sh++) {
 		if (!(*sh)->when(&csv->s) || !(*sh)->csv || ((kind == '@' || kind == '*') && !(*sh)->of_class))
 			continue;
@@ -185,7 +185,7 @@ static void choose_columns(struct csv *csv)
 		if ((*sh)->when(&csv->s))
 			each_head(csv, *sh, (*sh)->columns, NULL, show_any);
 	for (i = 0; i < NCOLUMNS; i++)
-		csv->at[i] = find(csv, by_hand[i]);
+		csv->at[i] = csv_find(csv, by_hand[i]);
 }
 
 static struct cell *cell_of(const struct view *s, struct row *r, enum column c)
@@ -193,7 +193,7 @@ static struct cell *cell_of(const struct view *s, struct row *r, enum column c)
 	return &r->cells[((const struct csv *)s)->at[c]];
 }
 
-static void put_cell(struct view *s, const struct cell *cell)
+static void csv_put_cell(struct view *s, const struct cell *cell)
 {
 	if (cell->is == LINES) {
 		view_csv_lines(s->out, cell->text, cell->len);
@@ -211,27 +211,27 @@ static void put_cell(struct view *s, const struct cell *cell)
 }
 
 /* Writes the row, with the cells that each row has. */
-static void put_row(struct view *s, struct row *r)
+static void csv_put_row(struct view *s, struct row *r)
 {
 	const struct csv *csv = (const struct csv *)s;
 	char device[48];
 	unsigned i;
 
-	fill(cell_of(s, r, START), s->in->session->start_unix_ns);
-	fill(cell_of(s, r, DURATION), s->in->session->duration_ns);
+	csv_fill(cell_of(s, r, START), s->in->session->start_unix_ns);
+	csv_fill(cell_of(s, r, DURATION), s->in->session->duration_ns);
 	if (r->tgid)
-		fill(cell_of(s, r, PID), r->tgid);
+		csv_fill(cell_of(s, r, PID), r->tgid);
 	if (MXBPF_DEVICE_TYPE(r->device)) {
 		mdl_device_name(s->in->session, r->device, device);
 		fill_word(cell_of(s, r, DEVICE), device);
 	}
 	view_csv_table(s, r->table, r->tgid);
 	for (i = 1; i < csv->n; i++)
-		put_cell(s, &r->cells[i]);
+		csv_put_cell(s, &r->cells[i]);
 	out_puts(s->out, "\n");
 }
 
-static int begin(struct view *s)
+static int csv_begin(struct view *s)
 {
 	struct csv *csv = (struct csv *)s;
 	unsigned i;
@@ -283,7 +283,7 @@ static void set_cell(struct view *s, struct row *r, unsigned cell, const struct 
 	else if (c->flags & TBL_SIGNED)
 		fill_signed(&r->cells[cell], (int64_t)n);
 	else
-		fill(&r->cells[cell], c->type == TBL_MOMENT ? ss->start_unix_ns + (n - ss->start_mono_ns) : n);
+		csv_fill(&r->cells[cell], c->type == TBL_MOMENT ? ss->start_unix_ns + (n - ss->start_mono_ns) : n);
 }
 
 /* Totals of a table are rows of the table "window". */
@@ -297,8 +297,8 @@ static void put_totals(struct view *s, const struct view_sheet *sh, const void *
 		if (!view_csv_head(sh, c))
 			continue;
 		fill_word(cell_of(s, &r, NAME), view_csv_head(sh, c));
-		fill(cell_of(s, &r, COUNT), view_cell_number(c, table));
-		put_row(s, &r);
+		csv_fill(cell_of(s, &r, COUNT), view_cell_number(c, table));
+		csv_put_row(s, &r);
 	}
 }
 
@@ -314,7 +314,7 @@ static void find_cells(struct csv *csv, const struct view_sheet *sh, const struc
 	view_flatten(&csv->s, &csv->flat, of, 0);
 	for (i = 0; i < csv->flat.n; i++) {
 		head = view_csv_head(sh, &csv->flat.columns[i]);
-		csv->cells[i] = head ? find(csv, head) : CSV_COLUMNS_MAX;
+		csv->cells[i] = head ? csv_find(csv, head) : CSV_COLUMNS_MAX;
 	}
 	csv->flat_of = of;
 }
@@ -350,9 +350,9 @@ static void put_own_rows(struct view *s, const struct row *of, const struct view
 				set_cells(s, &r, sh, c->columns, (const char *)list->rows + i * c->item_bytes);
 			} else {
 				fill_word(cell_of(s, &r, NAME), c->key);
-				fill(cell_of(s, &r, COUNT), view_cell_number(c, row));
+				csv_fill(cell_of(s, &r, COUNT), view_cell_number(c, row));
 			}
-			put_row(s, &r);
+			csv_put_row(s, &r);
 		}
 	}
 }
@@ -370,7 +370,7 @@ int view_sheet_csv(struct view *s, const struct view_sheet *sh, const void *tabl
 			return err_set(s->err, ERR_RUNTIME, -ENOMEM, "out of memory");
 		set_cells(s, &r, sh, sh->columns, row);
 		if (*sh->csv)
-			put_row(s, &r);
+			csv_put_row(s, &r);
 		put_own_rows(s, &r, sh, row);
 	}
 	if (sh->csv)
@@ -380,26 +380,26 @@ int view_sheet_csv(struct view *s, const struct view_sheet *sh, const void *tabl
 
 /* ---- what no sheet describes */
 
-static void put_line(struct view *s, const char *table, const char *name, enum column c, uint64_t n)
+static void csv_put_line(struct view *s, const char *table, const char *name, enum column c, uint64_t n)
 {
 	struct row r = {.table = table};
 
 	fill_word(cell_of(s, &r, NAME), name);
 	if (c != NAME)
-		fill(cell_of(s, &r, c), n);
-	put_row(s, &r);
+		csv_fill(cell_of(s, &r, c), n);
+	csv_put_row(s, &r);
 }
 
-static void put_texts(struct view *s)
+static void csv_put_texts(struct view *s)
 {
 	const struct mdl_session *ss = s->in->session;
 	size_t i;
 
 	for (i = 0; i < ss->nnotes; i++)
-		put_line(s, ss->notes[i].name, ss->notes[i].text, NAME, 0);
+		csv_put_line(s, ss->notes[i].name, ss->notes[i].text, NAME, 0);
 	for (i = 0; i < ss->nprobes; i++)
 		if (!strcmp(ss->probes[i].status, "refused"))
-			put_line(s, "refused", ss->probes[i].name, NAME, 0);
+			csv_put_line(s, "refused", ss->probes[i].name, NAME, 0);
 }
 
 /* Writes the loss of each source if there are several. */
@@ -420,12 +420,12 @@ static void put_sources(struct view *s)
 
 		for (k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
 			snprintf(name, sizeof(name), "%s: %s", ss->sources[i].name, rows[k].what);
-			put_line(s, "loss", name, COUNT, rows[k].n);
+			csv_put_line(s, "loss", name, COUNT, rows[k].n);
 		}
 	}
 }
 
-static int end(struct view *s)
+static int csv_end(struct view *s)
 {
 	const struct mdl_session *ss = s->in->session;
 	const struct mdl *m = s->in->model;
@@ -471,19 +471,19 @@ static int end(struct view *s)
 	int err;
 
 	err = view_write_sheet(s, &sheet_machine);
-	put_texts(s);
+	csv_put_texts(s);
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		put_line(s, rows[i].table, rows[i].name, rows[i].column, rows[i].n);
+		csv_put_line(s, rows[i].table, rows[i].name, rows[i].column, rows[i].n);
 	put_sources(s);
 	if (s->opts->by == VIEW_BY_EVENT)
-		put_line(s, "window", "events_not_shown", COUNT, view_events_not_shown(s));
+		csv_put_line(s, "window", "events_not_shown", COUNT, view_events_not_shown(s));
 	for (i = 0; i < ss->nfallbacks; i++) {
 		struct row r = {.table = "fallback"};
 
 		fill_word(cell_of(s, &r, NAME), ss->fallbacks[i].name);
-		fill(cell_of(s, &r, COUNT), ss->fallbacks[i].spans);
-		fill(cell_of(s, &r, TOTAL), ss->fallbacks[i].at_ns);
-		put_row(s, &r);
+		csv_fill(cell_of(s, &r, COUNT), ss->fallbacks[i].spans);
+		csv_fill(cell_of(s, &r, TOTAL), ss->fallbacks[i].at_ns);
+		csv_put_row(s, &r);
 	}
 	return err;
 }
@@ -494,11 +494,11 @@ const struct view_ops view_csv = {
 	.name = "csv",
 	.help = "one table of exact integers (ns, bytes), with the loss counts",
 	.magic = magic,
-	.begin = begin,
+	.begin = csv_begin,
 	.details = true,
 	.by_process = true,
 	.state_bytes = sizeof(struct csv),
 	.sheet = view_sheet_csv,
 	.table = view_calls_table,
-	.end = end,
+	.end = csv_end,
 };

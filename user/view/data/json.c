@@ -143,7 +143,7 @@ static void put_probes(struct json *j, const struct mdl_session *ss)
 	json_end(j);
 }
 
-static int begin(struct view *s)
+static int data_json_begin(struct view *s)
 {
 	const struct mdl_session *ss = s->in->session;
 	struct document *d = (struct document *)s;
@@ -183,7 +183,7 @@ void document_close_tables(struct document *d)
 	d->member = NULL;
 }
 
-static int end(struct view *s)
+static int data_json_end(struct view *s)
 {
 	const uint64_t not_shown = view_events_not_shown(s);
 	struct document *d = (struct document *)s;
@@ -210,9 +210,9 @@ const struct view_ops view_json = {
 	.magic = magic,
 	.state_bytes = sizeof(struct document),
 	.by_process = true,
-	.begin = begin,
+	.begin = data_json_begin,
 	.details = true,
 	.table = view_calls_table,
 	.sheet = view_sheet_json,
-	.end = end,
+	.end = data_json_end,
 };

@@ -7,7 +7,7 @@
 
 static void put_members(struct document *d, const struct tbl_column *columns, const void *table, const void *row);
 
-static const void *place(const struct tbl_column *c, const void *row)
+static const void *sheet_json_place(const struct tbl_column *c, const void *row)
 {
 	return (const char *)row + c->at;
 }
@@ -36,7 +36,7 @@ static void put_lines(struct document *d, const char *key, struct view_text text
 	json_end(&d->json);
 }
 
-static void put_text(struct document *d, const struct tbl_column *c, const void *row)
+static void sheet_json_put_text(struct document *d, const struct tbl_column *c, const void *row)
 {
 	const struct view_text text = view_cell_text(c, row);
 
@@ -44,14 +44,15 @@ static void put_text(struct document *d, const struct tbl_column *c, const void 
 		json_null(&d->json, c->key);
 	else if (c->type == TBL_LINES)
 		put_lines(d, c->key, text);
-	else if (c->type == TBL_RAW || (c->type == TBL_KEY && ((const struct view_key *)place(c, row))->number))
+	else if (c->type == TBL_RAW ||
+		 (c->type == TBL_KEY && ((const struct view_key *)sheet_json_place(c, row))->number))
 		json_raw(&d->json, c->key, text.data, text.len);
 	else
 		json_text(&d->json, c->key, text.data, text.len);
 }
 
 /* No device is null here, and "-" in tables. */
-static void put_device(struct document *d, const char *key, uint32_t device)
+static void sheet_json_put_device(struct document *d, const char *key, uint32_t device)
 {
 	char name[48];
 
@@ -69,10 +70,10 @@ static uint64_t unix_ns(const struct document *d, uint64_t mono_ns)
 	return ss->start_unix_ns + (mono_ns - ss->start_mono_ns);
 }
 
-static void put_number(struct document *d, const struct tbl_column *c, uint64_t n)
+static void sheet_json_put_number(struct document *d, const struct tbl_column *c, uint64_t n)
 {
 	if (c->type == TBL_DEVICE)
-		return put_device(d, c->key, (uint32_t)n);
+		return sheet_json_put_device(d, c->key, (uint32_t)n);
 	if (c->flags & TBL_NULL && n == TBL_UNKNOWN)
 		return json_null(&d->json, c->key);
 	if (c->type == TBL_MOMENT)
@@ -108,18 +109,18 @@ static void put_member(struct document *d, const struct tbl_column *c, const voi
 	struct view_made made;
 
 	if (c->type == TBL_PART)
-		put_members(d, c->columns, table, place(c, row));
+		put_members(d, c->columns, table, sheet_json_place(c, row));
 	else if (view_is_text(c))
-		put_text(d, c, row);
+		sheet_json_put_text(d, c, row);
 	else if (c->type == TBL_OBJECT)
-		put_object(d, c->key, view_members(&d->s, c, &made), table, place(c, row));
+		put_object(d, c->key, view_members(&d->s, c, &made), table, sheet_json_place(c, row));
 	else if (c->type == TBL_LIST)
-		put_list(d, c, table, place(c, row));
+		put_list(d, c, table, sheet_json_place(c, row));
 	else if (view_is_double(c))
 		json_printf(&d->json, c->key, c->flags & TBL_SIGNIFICANT ? "%.*g" : "%.*f", c->data_digits,
 			    view_cell_double(c, row));
 	else
-		put_number(d, c, view_cell_number(c, row));
+		sheet_json_put_number(d, c, view_cell_number(c, row));
 }
 
 static void put_members(struct document *d, const struct tbl_column *columns, const void *table, const void *row)

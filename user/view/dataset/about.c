@@ -53,7 +53,7 @@ static const struct tbl_column recording_columns[] = {
 };
 #undef ROW
 
-static struct view_text text_of(const char *text)
+static struct view_text about_text_of(const char *text)
 {
 	return view_word(text && *text ? text : NULL);
 }
@@ -68,13 +68,13 @@ static int put_recording(struct dataset *d, struct dataset_table *t)
 		.late = view_tally(d->s.in->model, MXBPF_TALLY_LATE),
 		.iteration_watched_ns = it.n ? it.watched_ns : 0,
 		.iteration_unwatched_ns = it.n ? it.unwatched_ns : 0,
-		.command = text_of(target.comm),
-		.cmdline = text_of(target.cmdline),
-		.hostname = text_of(s->hostname),
-		.kernel = text_of(s->kernel),
-		.cpu_model = text_of(s->cpu_model),
-		.python = text_of(s->python),
-		.backend = text_of(s->job_backend),
+		.command = about_text_of(target.comm),
+		.cmdline = about_text_of(target.cmdline),
+		.hostname = about_text_of(s->hostname),
+		.kernel = about_text_of(s->kernel),
+		.cpu_model = about_text_of(s->cpu_model),
+		.python = about_text_of(s->python),
+		.backend = about_text_of(s->job_backend),
 		.world_size = s->world_size,
 		.cost = s->cost.added_ns,
 		.taken_out = s->cost.scale,
@@ -112,7 +112,7 @@ static int put_sources(struct dataset *d, struct dataset_table *t)
 
 	dataset_table_columns(t, source_columns, NULL);
 	for (i = 0; !err && i < s->nsources; i++) {
-		const struct source row = {text_of(s->sources[i].name), s->sources[i].loss, s->sources[i].late};
+		const struct source row = {about_text_of(s->sources[i].name), s->sources[i].loss, s->sources[i].late};
 
 		err = dataset_table_row(t, &row);
 	}
@@ -154,11 +154,11 @@ static int put_processes(struct dataset *d, struct dataset_table *t)
 	for (k = 0; !err && k < s->nlabels; k++) {
 		const struct mdl_labels *l = &s->labels[k];
 
-		row = (struct process){.pid = l->pid, .hostname = text_of(l->hostname)};
+		row = (struct process){.pid = l->pid, .hostname = about_text_of(l->hostname)};
 		for (i = 0; i < MDL_LABEL_NUMBERS; i++)
 			row.numbers[i] = l->numbers[i] == MDL_NO_NUMBER ? TBL_UNKNOWN : l->numbers[i];
 		for (i = 0; i < MDL_LABEL_TEXTS; i++)
-			row.texts[i] = text_of(l->texts[i]);
+			row.texts[i] = about_text_of(l->texts[i]);
 		err = dataset_table_row(t, &row);
 	}
 	return err;

@@ -166,8 +166,8 @@ void arrow_text(struct arrow_file *f, const char *text, size_t len)
 
 /* ---- batches */
 
-static ArrowErrorCode take(struct ArrowIpcOutputStream *stream, const void *data, int64_t n, int64_t *taken,
-			   struct ArrowError *why)
+static ArrowErrorCode arrow_take(struct ArrowIpcOutputStream *stream, const void *data, int64_t n, int64_t *taken,
+				 struct ArrowError *why)
 {
 	struct out *out = stream->private_data;
 
@@ -183,7 +183,7 @@ static void release_nothing(struct ArrowIpcOutputStream *stream)
 
 static int start_file(struct arrow_file *f, struct err *e)
 {
-	struct ArrowIpcOutputStream stream = {.write = take, .release = release_nothing};
+	struct ArrowIpcOutputStream stream = {.write = arrow_take, .release = release_nothing};
 	struct ArrowError why = {""};
 	ArrowErrorCode bad;
 	struct out *out;

@@ -8,7 +8,7 @@
 
 #include "view/calls.h"
 
-static int begin(struct view *s)
+static int dataset_begin(struct view *s)
 {
 	struct dataset *d = (struct dataset *)s;
 
@@ -17,7 +17,7 @@ static int begin(struct view *s)
 	return dataset_records(d);
 }
 
-static int put_rows(struct dataset_table *t, const struct view_sheet *sh, const void *table)
+static int dataset_put_rows(struct dataset_table *t, const struct view_sheet *sh, const void *table)
 {
 	const struct view_list *list = table;
 	const void *row;
@@ -51,7 +51,7 @@ static int put_calls(struct dataset *d, const struct view_sheet *sh, const void 
 {
 	int err = begin_calls(&d->calls, d, "calls", sh->columns, table);
 
-	return err ? err : put_rows(&d->calls, sh, table);
+	return err ? err : dataset_put_rows(&d->calls, sh, table);
 }
 
 /* A performance counter of a row of calls, or a ratio of two. */
@@ -129,7 +129,7 @@ static int begin_table(struct dataset *d, const char *name)
 	return err;
 }
 
-static int put_table(struct dataset *d, const struct view_sheet *sh, const void *table)
+static int dataset_put_table(struct dataset *d, const struct view_sheet *sh, const void *table)
 {
 	char name[DATASET_NAME_BYTES];
 	int err;
@@ -137,7 +137,7 @@ static int put_table(struct dataset *d, const struct view_sheet *sh, const void 
 	name_table(name, sh, NULL);
 	err = begin_table(d, name);
 	dataset_table_columns(&d->table, sh->columns, table);
-	err = err ? err : put_rows(&d->table, sh, table);
+	err = err ? err : dataset_put_rows(&d->table, sh, table);
 	return dataset_table_end(&d->table, err);
 }
 
@@ -155,7 +155,7 @@ static int put_totals(struct dataset *d, const struct view_sheet *sh, const void
 }
 
 /* Returns a column of this name or type, or NULL. */
-static const struct tbl_column *find(const struct view_sheet *sh, const char *key, enum tbl_type type)
+static const struct tbl_column *dataset_find(const struct view_sheet *sh, const char *key, enum tbl_type type)
 {
 	const struct tbl_column *c = sh->columns;
 
@@ -167,7 +167,7 @@ static const struct tbl_column *find(const struct view_sheet *sh, const char *ke
 /* The items of a list in the rows are rows of a table, with the name of the row that has the list. */
 static int put_list(struct dataset *d, const struct view_sheet *sh, const void *table, const struct tbl_column *c)
 {
-	const struct tbl_column *of = find(sh, "name", 0), *pid = find(sh, NULL, TBL_PID);
+	const struct tbl_column *of = dataset_find(sh, "name", 0), *pid = dataset_find(sh, NULL, TBL_PID);
 	struct dataset_table *t = &d->table;
 	const struct view_list *rows = table, *items;
 	char name[DATASET_NAME_BYTES];
@@ -205,14 +205,14 @@ static int sheet(struct view *s, const struct view_sheet *sh, const void *table)
 		return 0;
 	if (sh->of_class)
 		return put_calls(d, sh, table);
-	err = put_table(d, sh, table);
+	err = dataset_put_table(d, sh, table);
 	for (c = sh->columns; !err && c->bytes; c++)
 		if (c->type == TBL_LIST && c->key)
 			err = put_list(d, sh, table, c);
 	return err || !sh->totals ? err : put_totals(d, sh, table);
 }
 
-static int end(struct view *s)
+static int dataset_end(struct view *s)
 {
 	struct dataset *d = (struct dataset *)s;
 	int err = view_write_sheet(s, &sheet_machine);
@@ -224,7 +224,7 @@ static int end(struct view *s)
 	return err ? err : dataset_about(d);
 }
 
-static void fini(struct view *s)
+static void dataset_fini(struct view *s)
 {
 	struct dataset *d = (struct dataset *)s;
 
@@ -245,9 +245,9 @@ const struct view_ops view_arrow = {
 	.needs_records = true,
 	.by_process = true,
 	.state_bytes = sizeof(struct dataset),
-	.begin = begin,
+	.begin = dataset_begin,
 	.table = view_calls_table,
 	.sheet = sheet,
-	.end = end,
-	.fini = fini,
+	.end = dataset_end,
+	.fini = dataset_fini,
 };

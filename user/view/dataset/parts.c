@@ -16,7 +16,7 @@
  * The value of a partition, as Hive writes it: letters, digits and a few signs stand for themselves, everything else
  * is %XX. Engines decode it, so it must be UTF-8.
  */
-static void put_value(const char *text, char to[3 * HOST_BYTES + 1])
+static void parts_put_value(const char *text, char to[3 * HOST_BYTES + 1])
 {
 	char safe[HOST_BYTES];
 	size_t n = 0, i;
@@ -49,7 +49,7 @@ static uint64_t find_or_add(struct dataset *d, const struct mdl_labels *l)
 	struct dataset_part part;
 	uint64_t *at;
 
-	put_value(host ? host : "", value);
+	parts_put_value(host ? host : "", value);
 	snprintf(path, sizeof(path), "host=%s/rank=%" PRId64 "/day=%s", value, rank_of(s, l), d->day);
 	at = hash_put(&d->of_paths, hash_text(HASH_SEED, path, strlen(path)), 0);
 	if (!at || *at)

@@ -59,7 +59,7 @@ static struct view_text args_line(const struct mdl *m, uint64_t args_id, enum vi
 	return text;
 }
 
-static struct span row_of(const struct dataset *d, const struct mxbpf_span *s)
+static struct span spans_row_of(const struct dataset *d, const struct mxbpf_span *s)
 {
 	const struct mdl *m = d->s.in->model;
 	struct span row = {
@@ -108,7 +108,7 @@ static int on_record(struct view *s, const struct mxbpf_rec *r)
 	raw_total_ns = span.dur_ns;
 	raw_self_ns = span.self_ns;
 	cost_take_span(s->in->model, &span, s->in->session);
-	row = row_of(d, &span);
+	row = spans_row_of(d, &span);
 	row.raw_total_ns = raw_total_ns;
 	row.raw_self_ns = raw_self_ns;
 	return dataset_table_row(&d->spans, &row);

@@ -186,7 +186,7 @@ static bool is_null(const struct dataset_column *col, const void *row)
 	return c->flags & TBL_OMIT && !view_is_there(c, row);
 }
 
-static void put_device(const struct dataset_table *t, struct arrow_file *f, uint32_t device)
+static void table_put_device(const struct dataset_table *t, struct arrow_file *f, uint32_t device)
 {
 	char name[48];
 
@@ -196,8 +196,8 @@ static void put_device(const struct dataset_table *t, struct arrow_file *f, uint
 	arrow_text(f, name, strlen(name));
 }
 
-static void put_cell(const struct dataset_table *t, struct arrow_file *f, const struct dataset_column *col,
-		     const void *row)
+static void table_put_cell(const struct dataset_table *t, struct arrow_file *f, const struct dataset_column *col,
+			   const void *row)
 {
 	const struct mdl_session *s = t->d->s.in->session;
 	const struct tbl_column *c = &col->c;
@@ -214,7 +214,7 @@ static void put_cell(const struct dataset_table *t, struct arrow_file *f, const 
 		return arrow_real(f, view_cell_double(c, row));
 	n = view_cell_number(c, row);
 	if (c->type == TBL_DEVICE)
-		put_device(t, f, (uint32_t)n);
+		table_put_device(t, f, (uint32_t)n);
 	else if (c->type == TBL_MOMENT)
 		arrow_int(f, (int64_t)(s->start_unix_ns + (n - s->start_mono_ns)));
 	else if (c->flags & TBL_SIGNED)
@@ -271,7 +271,7 @@ int dataset_table_row_of(struct dataset_table *t, uint32_t tgid, const void *row
 		return -ENOMEM;
 	fill_lead(t, tgid);
 	for (col = t->columns; col < t->columns + t->n; col++)
-		put_cell(t, t->files[part], col, col->lead ? (const void *)&t->lead : row);
+		table_put_cell(t, t->files[part], col, col->lead ? (const void *)&t->lead : row);
 	return arrow_end_row(t->files[part], t->d->s.err);
 }
 

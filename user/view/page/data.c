@@ -110,7 +110,7 @@ static void put_lines(struct json *j, const struct lines *l)
 	json_end(j);
 }
 
-static void put_name(struct json *j, const struct mdl *m, uint64_t id)
+static void data_put_name(struct json *j, const struct mdl *m, uint64_t id)
 {
 	size_t len = 0;
 	const char *text = id ? mdl_name(m, id, &len) : NULL;
@@ -144,7 +144,7 @@ static void put_looks(struct json *j, const struct mdl *m, size_t max, struct li
 		json_line(j, 0);
 		json_array(j, NULL);
 		put_stack(j, l, text, len);
-		put_name(j, m, sorted[i]->cls ? sorted[i]->name_id : 0);
+		data_put_name(j, m, sorted[i]->cls ? sorted[i]->name_id : 0);
 		json_u64(j, NULL, sorted[i]->count);
 		json_end(j);
 	}
@@ -177,7 +177,7 @@ static void put_operators(struct json *j, struct mdl *m, size_t max, struct line
 		json_line(j, 0);
 		json_array(j, NULL);
 		put_stack(j, l, text, text ? len : 0);
-		put_name(j, m, sorted[i]->name_id);
+		data_put_name(j, m, sorted[i]->name_id);
 		json_u64(j, NULL, sorted[i]->self_ns);
 		json_u64(j, NULL, sorted[i]->count);
 		json_i64(j, NULL, sorted[i]->self_alloc_bytes);
@@ -264,7 +264,7 @@ static void put_gpu_work(struct json *j, const struct mdl *m, size_t max, struct
 		if (w->instead)
 			json_string(j, NULL, w->instead);
 		else
-			put_name(j, m, w->name_id);
+			data_put_name(j, m, w->name_id);
 		json_u64(j, NULL, w->ns);
 		json_end(j);
 	}

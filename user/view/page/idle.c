@@ -10,7 +10,7 @@
 
 #define POINTS_MAX 3000 /* points of a GPU; with more iterations, each point is the most idle of several */
 
-static int by_device(const void *va, const void *vb)
+static int idle_by_device(const void *va, const void *vb)
 {
 	const struct mxbpf_agg_gpu_idle *a = va, *b = vb;
 
@@ -19,7 +19,7 @@ static int by_device(const void *va, const void *vb)
 	return a->device < b->device ? -1 : a->device > b->device;
 }
 
-static int by_start(const void *va, const void *vb)
+static int page_idle_by_start(const void *va, const void *vb)
 {
 	const struct mxbpf_gpu_step *a = va, *b = vb;
 
@@ -67,7 +67,7 @@ static void put_steps(struct json *j, const struct view *s, struct buf *all, con
 		step[i] = other;
 	}
 	if (n)
-		qsort(step, n, sizeof(*step), by_start);
+		qsort(step, n, sizeof(*step), page_idle_by_start);
 	each = (n + POINTS_MAX - 1) / POINTS_MAX;
 	json_u64(j, "each_of", each);
 	json_array(j, "iterations");
@@ -80,8 +80,8 @@ static void put_steps(struct json *j, const struct view *s, struct buf *all, con
 	json_end(j);
 }
 
-static void put_device(struct json *j, const struct view *s, struct idle_results *all,
-		       const struct mxbpf_agg_gpu_idle *rows, size_t n)
+static void idle_put_device(struct json *j, const struct view *s, struct idle_results *all,
+			    const struct mxbpf_agg_gpu_idle *rows, size_t n)
 {
 	__u64 ns[MXBPF_IDLE_CAUSES] = {0};
 	size_t i;
@@ -113,9 +113,9 @@ static void put_data(struct view *s, struct idle_results *all)
 	json_end(&j);
 	json_array(&j, "gpus");
 	for (i = 0; i < n; i = k) {
-		for (k = i; k < n && !by_device(&rows[k], &rows[i]); k++)
+		for (k = i; k < n && !idle_by_device(&rows[k], &rows[i]); k++)
 			;
-		put_device(&j, s, all, &rows[i], k - i);
+		idle_put_device(&j, s, all, &rows[i], k - i);
 	}
 	json_end(&j);
 	json_end(&j);
@@ -128,7 +128,7 @@ int page_idle(struct view *s)
 
 	if (!err && all.rows.len) {
 		qsort(all.rows.data, buf_count(&all.rows, struct mxbpf_agg_gpu_idle), sizeof(struct mxbpf_agg_gpu_idle),
-		      by_device);
+		      idle_by_device);
 		page_data_begin(s->out, "gpus");
 		put_data(s, &all);
 		page_data_end(s->out);

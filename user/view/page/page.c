@@ -53,7 +53,7 @@ static void make_title(const struct view *s, struct buf *title)
 		buf_printf(title, " on %s", ss->hostname);
 }
 
-static int record(struct view *s, const struct mxbpf_rec *r)
+static int page_record(struct view *s, const struct mxbpf_rec *r)
 {
 	struct page *p = (struct page *)s;
 
@@ -63,13 +63,13 @@ static int record(struct view *s, const struct mxbpf_rec *r)
 	return 0;
 }
 
-static void fini(struct view *s)
+static void page_fini(struct view *s)
 {
 	page_strip_fini(&((struct page *)s)->strip);
 	page_memory_fini(&((struct page *)s)->memory);
 }
 
-static int begin(struct view *s)
+static int page_page_begin(struct view *s)
 {
 	const struct mdl_session *ss = s->in->session;
 	struct buf title = {0};
@@ -98,7 +98,7 @@ static bool is_number(const struct tbl_column *c)
 }
 
 /* The script sorts by the value, because people see it rounded. */
-static void put_value(struct view *s, const struct tbl_column *c, const void *row)
+static void page_put_value(struct view *s, const struct tbl_column *c, const void *row)
 {
 	const uint64_t n = view_is_double(c) ? 0 : view_cell_number(c, row);
 
@@ -110,14 +110,14 @@ static void put_value(struct view *s, const struct tbl_column *c, const void *ro
 		out_printf(s->out, "%" PRIu64, n);
 }
 
-static void put_cell(struct view *s, const struct tbl_column *c, const void *row, bool first)
+static void page_put_cell(struct view *s, const struct tbl_column *c, const void *row, bool first)
 {
 	char cell[TBL_CELL_BYTES];
 	const struct view_text text = view_people_text(s, c, row, cell);
 
 	if (is_number(c)) {
 		page_raw(s, "<td class=\"n\" data-v=\"");
-		put_value(s, c, row);
+		page_put_value(s, c, row);
 		page_raw(s, "\">");
 	} else {
 		page_raw(s, first ? "<th scope=\"row\">" : "<td>");
@@ -126,7 +126,7 @@ static void put_cell(struct view *s, const struct tbl_column *c, const void *row
 	page_raw(s, first && !is_number(c) ? "</th>" : "</td>");
 }
 
-static void put_notes(struct view *s, const struct view_flat *flat, const void *row)
+static void page_put_notes(struct view *s, const struct view_flat *flat, const void *row)
 {
 	const struct tbl_column *c;
 	struct view_text note;
@@ -141,7 +141,7 @@ static void put_notes(struct view *s, const struct view_flat *flat, const void *
 	}
 }
 
-static void put_row(struct view *s, const struct view_flat *flat, const void *row)
+static void page_put_row(struct view *s, const struct view_flat *flat, const void *row)
 {
 	const struct tbl_column *c;
 	bool notes = false;
@@ -151,11 +151,11 @@ static void put_row(struct view *s, const struct view_flat *flat, const void *ro
 		if (view_is_below(c))
 			notes |= view_cell_text(c, row).len;
 		else
-			put_cell(s, c, row, c == flat->columns);
+			page_put_cell(s, c, row, c == flat->columns);
 	}
 	if (notes) {
 		page_raw(s, "<td>");
-		put_notes(s, flat, row);
+		page_put_notes(s, flat, row);
 		page_raw(s, "</td>");
 	}
 	page_raw(s, "</tr>\n");
@@ -216,7 +216,7 @@ static void put_block(struct view *s, void (*put)(struct view *s, const void *ta
 	page_raw(s, "</pre>\n");
 }
 
-static void put_rows(struct view *s, const struct view_sheet *sh, const void *table)
+static void page_put_rows(struct view *s, const struct view_sheet *sh, const void *table)
 {
 	const struct view_list *list = table;
 	const size_t n = list->n < ROWS_MAX ? list->n : ROWS_MAX;
@@ -233,7 +233,7 @@ static void put_rows(struct view *s, const struct view_sheet *sh, const void *ta
 	for (i = 0; i < n; i++) {
 		row = view_row(s, sh, table, i);
 		if (row)
-			put_row(s, &flat, row);
+			page_put_row(s, &flat, row);
 	}
 	page_raw(s, "</tbody></table></div>\n");
 	put_explanations(s, &flat);
@@ -293,7 +293,7 @@ static int begin_tables(struct page *p)
 }
 
 /* Writes the parts between the tables and the end of the page. */
-static int put_parts(struct page *p)
+static int page_put_parts(struct page *p)
 {
 	struct view *s = &p->s;
 
@@ -337,7 +337,7 @@ static int sheet(struct view *s, const struct view_sheet *sh, const void *table)
 		page_raw(s, "</pre>\n");
 	} else {
 		put_block(s, sh->above, table);
-		put_rows(s, sh, table);
+		page_put_rows(s, sh, table);
 		put_block(s, sh->below, table);
 	}
 	if (sh == &sheet_findings)
@@ -346,12 +346,12 @@ static int sheet(struct view *s, const struct view_sheet *sh, const void *table)
 	return 0;
 }
 
-static int end(struct view *s)
+static int page_page_end(struct view *s)
 {
 	int err;
 
 	err = begin_tables((struct page *)s);
-	err = err ? err : put_parts((struct page *)s);
+	err = err ? err : page_put_parts((struct page *)s);
 	err = err ? err : view_write_sheet(s, &sheet_machine);
 	err = err ? err : view_write_sheet(s, &sheet_neighbours);
 	page_raw(s, "<section class=\"about\"><h2>Window, cost and loss</h2><pre class=\"said\">");
@@ -371,10 +371,10 @@ const struct view_ops view_page = {
 	.state_bytes = sizeof(struct page),
 	.people = true,
 	.reads_records = true,
-	.begin = begin,
-	.record = record,
+	.begin = page_page_begin,
+	.record = page_record,
 	.table = view_calls_table,
 	.sheet = sheet,
-	.end = end,
-	.fini = fini,
+	.end = page_page_end,
+	.fini = page_fini,
 };

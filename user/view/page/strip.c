@@ -44,7 +44,7 @@ static bool is_work(unsigned cls)
 	return cls < MXBPF_CLASS_TASK || cls > MXBPF_CLASS_STEP;
 }
 
-static enum state state_of(unsigned cls)
+static enum state strip_state_of(unsigned cls)
 {
 	switch (cls) {
 	case MXBPF_CLASS_WAIT:
@@ -80,7 +80,7 @@ static struct lane *lane_of(struct page_strip *p, uint64_t a, uint64_t b)
 }
 
 /* Spreads ns over the slices between two times. */
-static void add(struct page_strip *p, struct lane *l, enum state state, uint64_t from, uint64_t to, uint64_t ns)
+static void strip_add(struct page_strip *p, struct lane *l, enum state state, uint64_t from, uint64_t to, uint64_t ns)
 {
 	const uint64_t end = p->start_ns + PAGE_SLICES * p->slice_ns;
 	const double each = to > from ? (double)ns / (double)(to - from) : 0;
@@ -111,7 +111,7 @@ static void take_span(struct page_strip *p, const struct mxbpf_rec *r)
 		return;
 	l->tgid = s.h.tgid;
 	l->tid = s.tid;
-	add(p, l, state_of(s.cls), s.h.ts_ns, s.h.ts_ns + s.dur_ns, s.self_ns);
+	strip_add(p, l, strip_state_of(s.cls), s.h.ts_ns, s.h.ts_ns + s.dur_ns, s.self_ns);
 }
 
 static void take_activity(struct page_strip *p, const struct mxbpf_activity *a)
@@ -127,7 +127,7 @@ static void take_activity(struct page_strip *p, const struct mxbpf_activity *a)
 	l->stream = true;
 	l->tgid = a->h.tgid;
 	l->track = a->track;
-	add(p, l, a->cls == MXBPF_ACTIVITY_KERNEL ? KERNEL : COPY, a->h.ts_ns, a->h.ts_ns + a->dur_ns, a->dur_ns);
+	strip_add(p, l, a->cls == MXBPF_ACTIVITY_KERNEL ? KERNEL : COPY, a->h.ts_ns, a->h.ts_ns + a->dur_ns, a->dur_ns);
 }
 
 void page_strip_begin(struct page_strip *p, const struct mdl_session *s)
@@ -145,7 +145,7 @@ void page_strip_take(struct page_strip *p, const struct mxbpf_rec *r)
 }
 
 /* Streams first, then the busiest. */
-static int by_time(const void *va, const void *vb)
+static int strip_by_time(const void *va, const void *vb)
 {
 	const struct lane *const *a = va, *const *b = vb;
 
@@ -154,7 +154,7 @@ static int by_time(const void *va, const void *vb)
 	return (*a)->ns > (*b)->ns ? -1 : (*a)->ns < (*b)->ns;
 }
 
-static void put_name(struct json *j, struct view *s, const struct lane *l)
+static void strip_put_name(struct json *j, struct view *s, const struct lane *l)
 {
 	const char *name = l->stream ? NULL : mdl_thread_name(s->in->model, l->tgid, l->tid);
 	char text[160];
@@ -184,7 +184,7 @@ static void put_lane(struct json *j, const struct page_strip *p, struct view *s,
 
 	json_line(j, 0);
 	json_object(j, NULL);
-	put_name(j, s, l);
+	strip_put_name(j, s, l);
 	json_array(j, "slices");
 	for (i = 0; i < PAGE_SLICES; i += joined) {
 		for (states = STATES; states && time_in(l, i, joined, states - 1) <= 0; states--)
@@ -216,7 +216,7 @@ void page_strip_put(struct page_strip *p, struct view *s)
 		if (h->val)
 			all[n++] = (struct lane *)(uintptr_t)h->val;
 	if (n)
-		qsort(all, n, sizeof(struct lane *), by_time);
+		qsort(all, n, sizeof(struct lane *), strip_by_time);
 	joined = joined_slices(n);
 	json_object(&j, NULL);
 	json_u64(&j, "slice_ns", p->slice_ns * joined);

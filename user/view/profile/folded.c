@@ -16,7 +16,7 @@ struct folded {
 	size_t frames; /* in the current line */
 };
 
-static int record(struct view *s, const struct mxbpf_rec *r)
+static int folded_record(struct view *s, const struct mxbpf_rec *r)
 {
 	int err = view_stacks_add(&((struct folded *)s)->stacks, r);
 
@@ -53,7 +53,7 @@ static int put_frame(void *ctx, const struct view_stack_frame *f)
 	return 0;
 }
 
-static int end(struct view *s)
+static int folded_end(struct view *s)
 {
 	struct folded *d = (struct folded *)s;
 	size_t i;
@@ -68,7 +68,7 @@ static int end(struct view *s)
 	return 0;
 }
 
-static void fini(struct view *s)
+static void folded_fini(struct view *s)
 {
 	view_stacks_fini(&((struct folded *)s)->stacks);
 }
@@ -82,7 +82,7 @@ const struct view_ops view_folded = {
 	.needs_records = true,
 	.of_samples = true,
 	.state_bytes = sizeof(struct folded),
-	.record = record,
-	.end = end,
-	.fini = fini,
+	.record = folded_record,
+	.end = folded_end,
+	.fini = folded_fini,
 };

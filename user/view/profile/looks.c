@@ -7,7 +7,7 @@
 #include "feature/lines/lines.h"
 #include "view/profile/profile.h"
 
-static int put_row(struct profile *p, const struct mdl *m, const struct mxbpf_agg_line *row)
+static int looks_put_row(struct profile *p, const struct mdl *m, const struct mxbpf_agg_line *row)
 {
 	const uint64_t values[] = {row->count, row->count * LINES_LOOK_NS};
 	struct view_stack_frame call = {.kind = VIEW_FRAME_SPAN};
@@ -42,7 +42,7 @@ int profile_looks(struct profile *p, const struct view_input *in, bool (*of)(voi
 	for (i = 0; i < n && !err; i++) {
 		if (rows[i].rank || !rows[i].stack_id || !of(ctx, rows[i].h.tgid))
 			continue;
-		err = put_row(p, in->model, &rows[i]);
+		err = looks_put_row(p, in->model, &rows[i]);
 		*looks += rows[i].count;
 	}
 	return err;

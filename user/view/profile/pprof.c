@@ -66,20 +66,20 @@ static int put_loss(struct pprof *p)
 	return 0;
 }
 
-static int begin(struct view *s)
+static int pprof_begin(struct view *s)
 {
 	((struct pprof *)s)->stacks.by_thread = true;
 	return 0;
 }
 
-static int record(struct view *s, const struct mxbpf_rec *r)
+static int pprof_record(struct view *s, const struct mxbpf_rec *r)
 {
 	int err = view_stacks_add(&((struct pprof *)s)->stacks, r);
 
 	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
 }
 
-static int end(struct view *s)
+static int pprof_end(struct view *s)
 {
 	struct pprof *p = (struct pprof *)s;
 	uint64_t period_ns = s->in->session->sample_hz ? NS_PER_S / s->in->session->sample_hz : 0;
@@ -95,7 +95,7 @@ static int end(struct view *s)
 	return 0;
 }
 
-static void fini(struct view *s)
+static void pprof_fini(struct view *s)
 {
 	struct pprof *p = (struct pprof *)s;
 
@@ -113,8 +113,8 @@ const struct view_ops view_pprof = {
 	.of_samples = true,
 	.gzip = true,
 	.state_bytes = sizeof(struct pprof),
-	.begin = begin,
-	.record = record,
-	.end = end,
-	.fini = fini,
+	.begin = pprof_begin,
+	.record = pprof_record,
+	.end = pprof_end,
+	.fini = pprof_fini,
 };

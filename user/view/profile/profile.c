@@ -37,7 +37,7 @@ static int put_varint(struct buf *b, uint64_t v)
 	return buf_put(b, bytes, n);
 }
 
-static int put_number(struct buf *b, unsigned field, uint64_t v)
+static int profile_put_number(struct buf *b, unsigned field, uint64_t v)
 {
 	return v ? put_varint(b, field << 3 | WIRE_NUMBER) || put_varint(b, v) ? -ENOMEM : 0 : 0;
 }
@@ -95,8 +95,8 @@ static int function(struct profile *p, const struct view_stack_frame *f, uint64_
 	if (*known)
 		return 0;
 	*known = *id;
-	if (put_number(&p->message, FUNCTION_ID, *id) || put_number(&p->message, FUNCTION_NAME, name) ||
-	    put_number(&p->message, FUNCTION_FILE, file))
+	if (profile_put_number(&p->message, FUNCTION_ID, *id) || profile_put_number(&p->message, FUNCTION_NAME, name) ||
+	    profile_put_number(&p->message, FUNCTION_FILE, file))
 		return -ENOMEM;
 	return put_message(&p->profile, PROFILE_FUNCTION, &p->message);
 }
@@ -112,8 +112,10 @@ int profile_frame(void *ctx, const struct view_stack_frame *f)
 		return -ENOMEM;
 	if (!*id) {
 		*id = p->locations.len;
-		if (put_number(&p->part, LINE_FUNCTION, func) || put_number(&p->part, LINE_LINE, f->line) ||
-		    put_number(&p->message, LOCATION_ID, *id) || put_number(&p->message, LOCATION_MAPPING, 1) ||
+		if (profile_put_number(&p->part, LINE_FUNCTION, func) ||
+		    profile_put_number(&p->part, LINE_LINE, f->line) ||
+		    profile_put_number(&p->message, LOCATION_ID, *id) ||
+		    profile_put_number(&p->message, LOCATION_MAPPING, 1) ||
 		    put_message(&p->message, LOCATION_LINE, &p->part) ||
 		    put_message(&p->profile, PROFILE_LOCATION, &p->message))
 			return -ENOMEM;
@@ -127,8 +129,8 @@ int profile_label(struct profile *p, const char *key, const char *text, uint64_t
 {
 	uint64_t k, t = 0;
 
-	if (words(p, key, &k) || (text && words(p, text, &t)) || put_number(&p->part, LABEL_KEY, k) ||
-	    put_number(&p->part, LABEL_TEXT, t) || put_number(&p->part, LABEL_NUMBER, n))
+	if (words(p, key, &k) || (text && words(p, text, &t)) || profile_put_number(&p->part, LABEL_KEY, k) ||
+	    profile_put_number(&p->part, LABEL_TEXT, t) || profile_put_number(&p->part, LABEL_NUMBER, n))
 		return -ENOMEM;
 	return put_message(&p->message, SAMPLE_LABEL, &p->part);
 }
@@ -157,8 +159,8 @@ static int put_type(struct profile *p, unsigned field, const struct profile_type
 {
 	uint64_t t, u;
 
-	if (words(p, type->name, &t) || words(p, type->unit, &u) || put_number(&p->message, TYPE_TYPE, t) ||
-	    put_number(&p->message, TYPE_UNIT, u))
+	if (words(p, type->name, &t) || words(p, type->unit, &u) || profile_put_number(&p->message, TYPE_TYPE, t) ||
+	    profile_put_number(&p->message, TYPE_UNIT, u))
 		return -ENOMEM;
 	return put_message(&p->profile, field, &p->message);
 }
@@ -170,11 +172,13 @@ int profile_head(struct profile *p, const struct profile_head *h)
 
 	if (words(p, "", &none) || put_type(p, PROFILE_SAMPLE_TYPE, &h->count) ||
 	    put_type(p, PROFILE_SAMPLE_TYPE, &h->time) || put_type(p, PROFILE_PERIOD_TYPE, &h->time) ||
-	    words(p, h->program, &program) || put_number(&p->profile, PROFILE_TIME_NS, h->start_unix_ns) ||
-	    put_number(&p->profile, PROFILE_DURATION_NS, h->duration_ns) ||
-	    put_number(&p->profile, PROFILE_PERIOD, h->period_ns) || put_number(&p->message, MAPPING_ID, 1) ||
-	    put_number(&p->message, MAPPING_FILE, program) || put_number(&p->message, MAPPING_HAS_FUNCTIONS, 1) ||
-	    put_number(&p->message, MAPPING_HAS_FILES, 1) || put_number(&p->message, MAPPING_HAS_LINES, 1))
+	    words(p, h->program, &program) || profile_put_number(&p->profile, PROFILE_TIME_NS, h->start_unix_ns) ||
+	    profile_put_number(&p->profile, PROFILE_DURATION_NS, h->duration_ns) ||
+	    profile_put_number(&p->profile, PROFILE_PERIOD, h->period_ns) ||
+	    profile_put_number(&p->message, MAPPING_ID, 1) || profile_put_number(&p->message, MAPPING_FILE, program) ||
+	    profile_put_number(&p->message, MAPPING_HAS_FUNCTIONS, 1) ||
+	    profile_put_number(&p->message, MAPPING_HAS_FILES, 1) ||
+	    profile_put_number(&p->message, MAPPING_HAS_LINES, 1))
 		return -ENOMEM;
 	return put_message(&p->profile, PROFILE_MAPPING, &p->message);
 }
@@ -183,7 +187,7 @@ int profile_comment(struct profile *p, const char *text)
 {
 	uint64_t index;
 
-	return words(p, text, &index) || put_number(&p->profile, PROFILE_COMMENT, index) ? -ENOMEM : 0;
+	return words(p, text, &index) || profile_put_number(&p->profile, PROFILE_COMMENT, index) ? -ENOMEM : 0;
 }
 
 void profile_fini(struct profile *p)

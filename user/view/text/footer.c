@@ -84,7 +84,7 @@ static void put_slices(struct view *s, const char *prefix)
 }
 
 /* Calls and columns that options left out. */
-static void put_notes(struct view *s, const char *prefix)
+static void footer_put_notes(struct view *s, const char *prefix)
 {
 	const struct mdl_session *ss = s->in->session;
 	char n[32], all[32];
@@ -423,7 +423,7 @@ void view_footer(struct view *s, const char *prefix)
 	out_puts(s->out, prefix);
 	put_window(s);
 	put_pause(s, prefix);
-	put_notes(s, prefix);
+	footer_put_notes(s, prefix);
 	put_slices(s, prefix);
 	put_followed(s, prefix);
 	view_put_machine(s, prefix);

@@ -128,7 +128,7 @@ static void put_ends(struct out *o, const char *text, size_t head, size_t width)
  * Writes a name, with one gap at most if it is too long: "_backward_Fully…nected". If another long name shares much of
  * its beginning, it loses that, because its end tells the two apart: "…AddmmBackward0".
  */
-static void put_name(struct out *o, const char *text, size_t shared, size_t width)
+static void grid_put_name(struct out *o, const char *text, size_t shared, size_t width)
 {
 	const size_t all = fmt_columns(text), rest = fmt_columns(text + shared);
 
@@ -181,7 +181,7 @@ static size_t shared_part(const char *a, const char *b, const char *separators)
 	return a[end] ? end : 0;
 }
 
-static int by_text(const void *a, const void *b)
+static int grid_by_text(const void *a, const void *b)
 {
 	return strcmp(**(char *const *const *)a, **(char *const *const *)b);
 }
@@ -196,7 +196,7 @@ static size_t *shared_parts(const struct view_grid *g, size_t width)
 		if (fmt_columns(cells[i * g->ncols]) > width)
 			longs[n++] = &cells[i * g->ncols];
 	if (n)
-		qsort(longs, n, sizeof(*longs), by_text);
+		qsort(longs, n, sizeof(*longs), grid_by_text);
 	for (i = 1; shared && i < n; i++) { /* sorted: the name that shares most is a neighbour */
 		part = shared_part(*longs[i - 1], *longs[i], g->begins ? ":<(, _" : ":/#.] ");
 		for (size_t j = i - 1; j <= i; j++) {
@@ -209,7 +209,7 @@ static size_t *shared_parts(const struct view_grid *g, size_t width)
 	return shared;
 }
 
-static void put_cell(const struct view_grid *g, unsigned col, const char *text, size_t width, struct out *o)
+static void grid_put_cell(const struct view_grid *g, unsigned col, const char *text, size_t width, struct out *o)
 {
 	size_t n = fmt_columns(text);
 
@@ -225,16 +225,16 @@ static void put_prefix(const struct view_grid *g, struct out *o)
 		out_puts(o, g->prefix);
 }
 
-static void put_row(const struct view_grid *g, const char *const *cells, size_t shared, const size_t *widths,
-		    struct out *o)
+static void grid_put_row(const struct view_grid *g, const char *const *cells, size_t shared, const size_t *widths,
+			 struct out *o)
 {
 	unsigned i;
 
 	put_prefix(g, o);
-	(g->begins ? put_beginning : put_name)(o, cells[0], shared, widths[0]);
+	(g->begins ? put_beginning : grid_put_name)(o, cells[0], shared, widths[0]);
 	for (i = 1; i < g->ncols; i++)
 		if (!g->cols[i].hidden)
-			put_cell(g, i, cells[i], widths[i], o);
+			grid_put_cell(g, i, cells[i], widths[i], o);
 	out_puts(o, "\n");
 }
 
@@ -267,11 +267,11 @@ static void put_note(const struct view_grid *g, const char *text, size_t room, s
 		out_puts(o, "\n");
 	}
 	room -= indent - NOTE_INDENT;
-	put_name(o, text, 0, fmt_columns(text) < room ? fmt_columns(text) : room);
+	grid_put_name(o, text, 0, fmt_columns(text) < room ? fmt_columns(text) : room);
 	out_puts(o, "\n");
 }
 
-static void put_notes(const struct view_grid *g, size_t row, size_t *next, unsigned width, struct out *o)
+static void grid_put_notes(const struct view_grid *g, size_t row, size_t *next, unsigned width, struct out *o)
 {
 	size_t room = width > NOTE_INDENT + NOTE_MIN ? width - NOTE_INDENT : NOTE_MIN;
 	const struct note *note;
@@ -293,11 +293,11 @@ void view_grid_print(struct view_grid *g, unsigned width, struct out *o)
 	shared = shared_parts(g, widths[0]);
 	for (i = 0; i < g->ncols; i++)
 		heads[i] = g->cols[i].head;
-	put_row(g, heads, 0, widths, o);
+	grid_put_row(g, heads, 0, widths, o);
 	for (i = 0; i < nrows(g); i++) {
-		put_row(g, (const char *const *)buf_at(&g->cells, char *, i * g->ncols), shared ? shared[i] : 0, widths,
-			o);
-		put_notes(g, i, &note, width, o);
+		grid_put_row(g, (const char *const *)buf_at(&g->cells, char *, i * g->ncols), shared ? shared[i] : 0,
+			     widths, o);
+		grid_put_notes(g, i, &note, width, o);
 	}
 	free(shared);
 }

@@ -26,7 +26,7 @@ static void put_account(const struct modern *m)
 }
 
 /* Keeps what the footer says about tables of calls. */
-static void take(struct view *s, const struct view_calls *c)
+static void modern_take(struct view *s, const struct view_calls *c)
 {
 	struct modern *m = (struct modern *)s;
 
@@ -43,7 +43,7 @@ static int sheet(struct view *s, const struct view_sheet *sh, const void *table)
 	int err;
 
 	if (sh == &sheet_calls)
-		take(s, table);
+		modern_take(s, table);
 	if ((!sh->above && !sh->print) || (!list->n && sh->if_any))
 		return 0;
 	if (sh->print)
@@ -59,7 +59,7 @@ static int sheet(struct view *s, const struct view_sheet *sh, const void *table)
 	return err;
 }
 
-static int end(struct view *s)
+static int modern_end(struct view *s)
 {
 	const struct modern *m = (const struct modern *)s;
 
@@ -82,5 +82,5 @@ const struct view_ops view_modern = {
 	.people = true,
 	.table = view_calls_table,
 	.sheet = sheet,
-	.end = end,
+	.end = modern_end,
 };

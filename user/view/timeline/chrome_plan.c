@@ -359,7 +359,7 @@ static uint64_t open_end(const struct mxbpf_open *o)
 }
 
 /* Of two that end together, which is usual, the nested one started last. */
-static int by_end(const void *x, const void *y)
+static int chrome_plan_by_end(const void *x, const void *y)
 {
 	const struct mxbpf_open *a = x, *b = y;
 
@@ -378,7 +378,7 @@ int view_plan_opens(struct view_plan *p, const struct mxbpf_open *rows, size_t n
 		ret = buf_put(&p->opens, rows, n * sizeof(*rows));
 	if (ret)
 		return ret;
-	sort(&p->opens, sizeof(*rows), by_end);
+	sort(&p->opens, sizeof(*rows), chrome_plan_by_end);
 	for (i = 0; i < n && !ret; i++) {
 		const struct mxbpf_open *o = buf_at(&p->opens, struct mxbpf_open, i);
 		struct mxbpf_span s = {.h = o->h, .dur_ns = o->open_ns, .tid = o->tid};
@@ -458,7 +458,7 @@ static int find_arrows(struct view_plan *p)
 	return 0;
 }
 
-static int by_start(const void *x, const void *y)
+static int chrome_plan_by_start(const void *x, const void *y)
 {
 	const struct moved *a = x, *b = y;
 
@@ -483,7 +483,7 @@ static int assign_lanes(struct view_plan *p)
 	size_t first = nthreads, i, k;
 	struct view_plan_track *t;
 
-	sort(&p->moved, sizeof(struct moved), by_start);
+	sort(&p->moved, sizeof(struct moved), chrome_plan_by_start);
 	for (i = 0; i < nmoved; i++) {
 		struct moved *m = buf_at(&p->moved, struct moved, i);
 
@@ -506,7 +506,7 @@ static int assign_lanes(struct view_plan *p)
 	return 0;
 }
 
-static int by_place(const void *x, const void *y)
+static int chrome_plan_by_place(const void *x, const void *y)
 {
 	const struct view_plan_track *a = x, *b = y;
 
@@ -519,7 +519,7 @@ static int by_place(const void *x, const void *y)
 	return ORDER(a->tid, b->tid);
 }
 
-static int by_time(const void *x, const void *y)
+static int chrome_plan_by_time(const void *x, const void *y)
 {
 	const struct view_plan_alloc *a = x, *b = y;
 
@@ -546,8 +546,8 @@ int view_plan_finish(struct view_plan *p)
 		ret = assign_lanes(p);
 	if (ret)
 		return ret;
-	sort(&p->tracks, sizeof(struct view_plan_track), by_place);
-	sort(&p->allocs, sizeof(struct view_plan_alloc), by_time);
+	sort(&p->tracks, sizeof(struct view_plan_track), chrome_plan_by_place);
+	sort(&p->allocs, sizeof(struct view_plan_alloc), chrome_plan_by_time);
 	sort(&p->trims, sizeof(struct trim), by_trimmed);
 	return 0;
 }

@@ -180,9 +180,9 @@ static uint32_t number_of(struct from_json *f, enum packets_kind kind, struct pa
 
 /* ---- args */
 
-static void put_value(struct from_json *f, struct part value, unsigned depth);
+static void from_json_put_value(struct from_json *f, struct part value, unsigned depth);
 
-static void put_number(struct from_json *f, struct part value)
+static void from_json_put_number(struct from_json *f, struct part value)
 {
 	struct proto *m = &f->to->args;
 	const bool negative = *value.at == '-';
@@ -212,7 +212,7 @@ static void put_member(struct from_json *f, unsigned field, struct part key, str
 		return;
 	begun = proto_begin(m, field);
 	proto_u64(m, PACKETS_ARG_KEY, number_of(f, PACKETS_KEY, key));
-	put_value(f, value, depth);
+	from_json_put_value(f, value, depth);
 	proto_end(m, begun);
 }
 
@@ -234,7 +234,7 @@ static void put_items(struct from_json *f, struct part items, unsigned depth)
 		value = take_value(&items);
 		if (value.at < value.end && *value.at != 'n') {
 			begun = proto_begin(m, PACKETS_ITEM);
-			put_value(f, value, depth);
+			from_json_put_value(f, value, depth);
 			proto_end(m, begun);
 		}
 		if (!skip_char(&items, ','))
@@ -242,7 +242,7 @@ static void put_items(struct from_json *f, struct part items, unsigned depth)
 	}
 }
 
-static void put_value(struct from_json *f, struct part value, unsigned depth)
+static void from_json_put_value(struct from_json *f, struct part value, unsigned depth)
 {
 	struct part inside = value;
 	size_t len;
@@ -260,7 +260,7 @@ static void put_value(struct from_json *f, struct part value, unsigned depth)
 	} else if (*value.at == '[' && depth < NESTING_MAX) {
 		put_items(f, inside, depth + 1);
 	} else {
-		put_number(f, value);
+		from_json_put_number(f, value);
 	}
 }
 

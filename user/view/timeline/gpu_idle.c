@@ -12,7 +12,7 @@
 
 #define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
 
-static int by_time(const void *va, const void *vb)
+static int gpu_idle_by_time(const void *va, const void *vb)
 {
 	const struct mxbpf_gpu_idle *a = va, *b = vb;
 	int order = ORDER(a->h.tgid, b->h.tgid);
@@ -21,7 +21,7 @@ static int by_time(const void *va, const void *vb)
 	return order ? order : ORDER(a->h.ts_ns, b->h.ts_ns);
 }
 
-static int by_thread(const void *va, const void *vb)
+static int gpu_idle_by_thread(const void *va, const void *vb)
 {
 	const struct mxbpf_look *a = va, *b = vb;
 	int order = ORDER(a->h.tgid, b->h.tgid);
@@ -46,10 +46,10 @@ int idle_trace_plan(struct idle_trace *i, const struct view_trace *t)
 	looks = lines_looks(t->s.in->model, &n);
 	if (err || !i->pieces.len)
 		return err;
-	buf_sort(&i->pieces, sizeof(struct mxbpf_gpu_idle), by_time);
+	buf_sort(&i->pieces, sizeof(struct mxbpf_gpu_idle), gpu_idle_by_time);
 	if (n && buf_put(&i->looks, looks, n * sizeof(*looks)))
 		return -ENOMEM;
-	buf_sort(&i->looks, sizeof(*looks), by_thread);
+	buf_sort(&i->looks, sizeof(*looks), gpu_idle_by_thread);
 	return 0;
 }
 
@@ -57,7 +57,7 @@ static size_t first_piece(const struct idle_trace *i, const struct idle_trace_gp
 {
 	const struct mxbpf_gpu_idle like = {.h.tgid = gpu->tgid, .device = gpu->device};
 
-	return buf_first(&i->pieces, sizeof(like), &like, by_time);
+	return buf_first(&i->pieces, sizeof(like), &like, gpu_idle_by_time);
 }
 
 static bool is_of(const struct idle_trace *i, size_t at, const struct idle_trace_gpu *gpu)
@@ -87,7 +87,7 @@ static int text_line(struct view_trace *t, uint64_t id, struct buf *b)
 static uint64_t stack_of(const struct idle_trace *i, const struct mxbpf_gpu_idle *p)
 {
 	const struct mxbpf_look like = {.h = {.tgid = p->h.tgid, .ts_ns = p->h.ts_ns}, .tid = p->h.tgid & MDL_PID_MASK};
-	const size_t at = p->stack_id ? 0 : buf_first(&i->looks, sizeof(like), &like, by_thread);
+	const size_t at = p->stack_id ? 0 : buf_first(&i->looks, sizeof(like), &like, gpu_idle_by_thread);
 	const struct mxbpf_look *l = buf_at(&i->looks, struct mxbpf_look, at);
 
 	if (p->stack_id || at >= buf_count(&i->looks, *l) || l->h.tgid != p->h.tgid || l->tid != like.tid ||
@@ -96,7 +96,7 @@ static uint64_t stack_of(const struct idle_trace *i, const struct mxbpf_gpu_idle
 	return l->stack_id;
 }
 
-static void put_text(struct view_trace *t, const char *key, struct view_text text)
+static void gpu_idle_put_text(struct view_trace *t, const char *key, struct view_text text)
 {
 	if (!text.len)
 		return;
@@ -119,9 +119,9 @@ static void write_piece(const struct idle_trace *i, struct view_trace *t, const 
 	view_event_begin(t, &e);
 	out_printf(t->s.out, "\"device\":%u", p->device);
 	if (p->name_id)
-		put_text(t, "operator", view_trace_text(t, p->name_id, view_text_name));
+		gpu_idle_put_text(t, "operator", view_trace_text(t, p->name_id, view_text_name));
 	if (stack_id)
-		put_text(t, "line", view_trace_text(t, stack_id, text_line));
+		gpu_idle_put_text(t, "line", view_trace_text(t, stack_id, text_line));
 	view_event_end(t, &e);
 }
 

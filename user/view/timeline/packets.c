@@ -61,7 +61,7 @@ static size_t capped(const char *at, size_t len)
 /* ---- packets */
 
 /* Begins a packet of the only sequence. */
-static void begin(struct packets *p, bool numbers)
+static void packets_begin(struct packets *p, bool numbers)
 {
 	struct proto *m = &p->packet;
 
@@ -76,7 +76,7 @@ static void begin(struct packets *p, bool numbers)
 	proto_reset(&p->interned);
 }
 
-static void end(struct packets *p)
+static void timeline_packets_end(struct packets *p)
 {
 	const struct proto *m = &p->packet;
 	char head[PROTO_FIELD_BYTES], *start, *to;
@@ -214,7 +214,7 @@ static void describe_process(struct packets *p, uint64_t track, uint32_t pid, co
 	struct proto *m = &p->packet;
 	size_t outer, inner;
 
-	begin(p, false);
+	packets_begin(p, false);
 	outer = proto_begin(m, TRACK_DESCRIPTOR);
 	proto_u64(m, TRACK_ID, track);
 	inner = proto_begin(m, TRACK_PROCESS);
@@ -227,7 +227,7 @@ static void describe_process(struct packets *p, uint64_t track, uint32_t pid, co
 		proto_u64(m, PROCESS_PLACE, (uint64_t)a->place);
 	proto_end(m, inner);
 	proto_end(m, outer);
-	end(p);
+	timeline_packets_end(p);
 }
 
 static void describe_thread(struct packets *p, uint64_t track, uint32_t pid, uint32_t tid,
@@ -237,7 +237,7 @@ static void describe_thread(struct packets *p, uint64_t track, uint32_t pid, uin
 	struct proto *m = &p->packet;
 	size_t outer, inner;
 
-	begin(p, false);
+	packets_begin(p, false);
 	outer = proto_begin(m, TRACK_DESCRIPTOR);
 	proto_u64(m, TRACK_ID, track);
 	proto_u64(m, TRACK_PARENT, parent);
@@ -250,7 +250,7 @@ static void describe_thread(struct packets *p, uint64_t track, uint32_t pid, uin
 		proto_u64(m, THREAD_PLACE, (uint64_t)a->place);
 	proto_end(m, inner);
 	proto_end(m, outer);
-	end(p);
+	timeline_packets_end(p);
 }
 
 /* Returns the id of a track. *new: it has none yet. */
@@ -318,7 +318,7 @@ uint64_t packets_counter(struct packets *p, uint32_t pid, const char *name, size
 			 &new);
 	if (!new)
 		return track;
-	begin(p, false);
+	packets_begin(p, false);
 	outer = proto_begin(m, TRACK_DESCRIPTOR);
 	proto_u64(m, TRACK_ID, track);
 	proto_u64(m, TRACK_PARENT, parent);
@@ -328,7 +328,7 @@ uint64_t packets_counter(struct packets *p, uint32_t pid, const char *name, size
 		proto_u64(m, COUNTER_UNIT, COUNTER_UNIT_BYTES);
 	proto_end(m, inner);
 	proto_end(m, outer);
-	end(p);
+	timeline_packets_end(p);
 	return track;
 }
 
@@ -364,7 +364,7 @@ void packets_event(struct packets *p, uint64_t track, uint64_t ts_ns, const stru
 	struct proto *m = &p->packet;
 	size_t outer;
 
-	begin(p, e->name || e->category || p->interned.b.len);
+	packets_begin(p, e->name || e->category || p->interned.b.len);
 	proto_u64(m, TIMESTAMP, ts_ns);
 	outer = proto_begin(m, TRACK_EVENT);
 	if (e->type)
@@ -380,7 +380,7 @@ void packets_event(struct packets *p, uint64_t track, uint64_t ts_ns, const stru
 	if (!e->type)
 		put_legacy(m, e);
 	proto_end(m, outer);
-	end(p);
+	timeline_packets_end(p);
 	limit_numbers(p);
 }
 
@@ -389,13 +389,13 @@ void packets_end(struct packets *p, uint64_t track, uint64_t ts_ns)
 	struct proto *m = &p->packet;
 	size_t outer;
 
-	begin(p, false);
+	packets_begin(p, false);
 	proto_u64(m, TIMESTAMP, ts_ns);
 	outer = proto_begin(m, TRACK_EVENT);
 	proto_u64(m, EVENT_TYPE, PACKETS_END);
 	proto_u64(m, EVENT_TRACK, track);
 	proto_end(m, outer);
-	end(p);
+	timeline_packets_end(p);
 }
 
 void packets_metadata(struct packets *p, const char *name, const char *text, size_t len)
@@ -403,14 +403,14 @@ void packets_metadata(struct packets *p, const char *name, const char *text, siz
 	struct proto *m = &p->packet;
 	size_t outer, inner;
 
-	begin(p, false);
+	packets_begin(p, false);
 	outer = proto_begin(m, CHROME_EVENTS);
 	inner = proto_begin(m, METADATA);
 	proto_bytes(m, METADATA_NAME, name, strlen(name));
 	proto_bytes(m, METADATA_TEXT, text, len);
 	proto_end(m, inner);
 	proto_end(m, outer);
-	end(p);
+	timeline_packets_end(p);
 }
 
 void packets_fini(struct packets *p)

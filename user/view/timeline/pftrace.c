@@ -40,7 +40,7 @@ static const char *const keys[KEYS] = {
 
 /* ---- from JSON */
 
-static void take(void *ctx, const char *data, size_t n)
+static void pftrace_take(void *ctx, const char *data, size_t n)
 {
 	struct pftrace *f = ctx;
 
@@ -79,7 +79,7 @@ static void settle_end(struct pftrace *f)
 }
 
 /* Forgets numbers of texts if they are not valid any more. */
-static void forget(struct pftrace *f)
+static void pftrace_forget(struct pftrace *f)
 {
 	if (f->generation == f->packets.generation)
 		return;
@@ -93,7 +93,7 @@ static void forget(struct pftrace *f)
 void pftrace_settle(struct pftrace *f)
 {
 	settle_end(f);
-	forget(f);
+	pftrace_forget(f);
 }
 
 static int done(struct pftrace *f, int ret)
@@ -180,7 +180,7 @@ static void begin_event(struct view_trace *t, const struct view_event *e)
 	static const char scopes[] = " gpt"; /* as in the format: 1 is global */
 	struct pftrace *f = pftrace_of(t);
 
-	forget(f);
+	pftrace_forget(f);
 	if (!view_event_is_arrow(e))
 		settle_end(f);
 	f->track = packets_thread(&f->packets, e->pid, e->tid);
@@ -285,7 +285,7 @@ static void write_head(struct view_trace *t)
 
 /* ---- spans without JSON */
 
-static uint32_t key_of(struct pftrace *f, enum pftrace_key key)
+static uint32_t pftrace_key_of(struct pftrace *f, enum pftrace_key key)
 {
 	if (!f->of_key[key])
 		f->of_key[key] = packets_number(&f->packets, PACKETS_KEY, keys[key], strlen(keys[key]));
@@ -294,7 +294,7 @@ static uint32_t key_of(struct pftrace *f, enum pftrace_key key)
 
 void pftrace_put(struct pftrace *f, enum pftrace_key key, enum packets_value how, uint64_t v)
 {
-	packets_arg_u64(&f->packets, key_of(f, key), how, v);
+	packets_arg_u64(&f->packets, pftrace_key_of(f, key), how, v);
 }
 
 static void put_true(struct pftrace *f, enum pftrace_key key)
@@ -304,7 +304,7 @@ static void put_true(struct pftrace *f, enum pftrace_key key)
 
 static void put_us(struct pftrace *f, enum pftrace_key key, uint64_t ns)
 {
-	packets_arg_double(&f->packets, key_of(f, key), (double)ns / 1000);
+	packets_arg_double(&f->packets, pftrace_key_of(f, key), (double)ns / 1000);
 }
 
 static void put_numbers(struct pftrace *f, const struct mxbpf_span *s)
@@ -317,12 +317,12 @@ static void put_numbers(struct pftrace *f, const struct mxbpf_span *s)
 		size_t len;
 		const char *text = from_json_text(&f->from, device.data, device.len, &len);
 
-		packets_arg_text(&f->packets, key_of(f, DEVICE), text, len);
+		packets_arg_text(&f->packets, pftrace_key_of(f, DEVICE), text, len);
 	}
 	if (s->link) {
 		const char *end = view_put_hex(put(link, "0x"), s->link);
 
-		packets_arg_text(&f->packets, key_of(f, LINK), link, (size_t)(end - link));
+		packets_arg_text(&f->packets, pftrace_key_of(f, LINK), link, (size_t)(end - link));
 	}
 	if (s->flags & MXBPF_SPAN_PART)
 		put_true(f, IN_SEGMENT);
@@ -448,7 +448,7 @@ static int pftrace_begin(struct view *s)
 	struct view *inner = calloc(1, of->state_bytes);
 
 	f->inner = (struct view_trace *)inner;
-	if (!inner || out_open_take(take, f, &f->json))
+	if (!inner || out_open_take(pftrace_take, f, &f->json))
 		return err_set(s->err, ERR_RUNTIME, -ENOMEM, "out of memory");
 	f->of = of;
 	f->packets.out = s->out;

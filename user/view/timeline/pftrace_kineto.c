@@ -4,7 +4,7 @@
 #include "view/compat/kineto_text.h"
 #include "view/timeline/pftrace.h"
 
-static void put_texts(struct pftrace *f, const struct mxbpf_span *s)
+static void pftrace_kineto_put_texts(struct pftrace *f, const struct mxbpf_span *s)
 {
 	if (s->args_id)
 		pftrace_put_text(f, view_trace_text(f->inner, s->args_id, view_text_args));
@@ -28,7 +28,7 @@ static void put_args(struct pftrace *f, const struct mxbpf_span *s, const struct
 	}
 	if (is_operator) {
 		pftrace_put_u64(f, RECORD_FUNCTION_ID, 0);
-		put_texts(f, s);
+		pftrace_kineto_put_texts(f, s);
 	}
 	pftrace_put_threads(f, s, place->tid);
 	pftrace_put_account(f, s);

@@ -423,7 +423,7 @@ void view_trace_about(struct view_trace *t)
 
 /* ---- the two passes */
 
-static void add_call(struct view_trace_calls *calls, unsigned on)
+static void trace_add_call(struct view_trace_calls *calls, unsigned on)
 {
 	calls->on[calls->n++] = (uint8_t)on;
 }
@@ -441,10 +441,10 @@ static int add_feature(struct view_trace *t, const struct view_trace_feature *f)
 	for (i = 0; i < VIEW_TRACE_KINDS && f->kinds[i]; i++)
 		t->of_kind[f->kinds[i]] = (uint8_t)(on + 1);
 	if (f->span)
-		add_call(&t->spans, on);
+		trace_add_call(&t->spans, on);
 	for (i = 0; i < VIEW_ARGS_PLACES; i++)
 		if (f->args[i])
-			add_call(&t->args[i], on);
+			trace_add_call(&t->args[i], on);
 	return 0;
 }
 
