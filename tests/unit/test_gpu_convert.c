@@ -132,30 +132,6 @@ static void test_times(void)
 		CHECK(gpu_time(&ticks, 5600000) / 100 == 300999 / 100);
 		gpu_convert_fini(&ticks);
 	}
-	TEST("work is as long as CUPTI says, whatever the readings of the clocks say")
-	{
-		struct gpu_convert own = begin(), ticks = begin();
-		const struct mxbpf_activity *a;
-		unsigned i;
-
-		clock_at(&own, AHEAD + 1000, 1000);
-		clock_at(&own, AHEAD + 101000, 101090); /* 900 ppm: a reading was interrupted */
-		for (i = 0; i < 50; i++)
-			kernel(&own, 1 + i, 2000 + i * 1000);
-		clock_at(&own, AHEAD + 201000, 201180);
-		for (i = 0; i < 50; i++) {
-			a = nth(&own, MXBPF_ACTIVITY, i);
-			CHECK(a && a->dur_ns == 20 && a->h.ts_ns / 1000 == 2 + i);
-		}
-		clock_at(&ticks, AHEAD, 0);
-		clock_at(&ticks, AHEAD + 200000, 100000);
-		kernel(&ticks, 1, 2000);
-		clock_at(&ticks, AHEAD + 400000, 200000);
-		a = nth(&ticks, MXBPF_ACTIVITY, 0);
-		CHECK(a && a->dur_ns == 10); /* of its 20 ticks */
-		gpu_convert_fini(&ticks);
-		gpu_convert_fini(&own);
-	}
 	TEST("if CUPTI's clock is set back, waiting records are converted with the readings before")
 	{
 		kernel(&c, 1, AHEAD + 301500);

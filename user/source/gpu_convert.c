@@ -27,7 +27,6 @@
 #define MEASURED_MAX 65536	    /* launches whose counters were measured */
 #define METRIC_MAX   1e15	    /* a counter has at most this value */
 #define RATE_MAX     1e-3	    /* largest difference between the rates of two clocks that were not set */
-#define READING_NS   1000	    /* by so much a reading of two clocks may be wrong */
 
 /* ---- the clock */
 
@@ -373,31 +372,14 @@ static uint32_t gpu_convert_device_of(struct gpu_convert *c, const struct mxbpf_
 	return r->device;
 }
 
-/*
- * Work is as long as CUPTI says, to the nanosecond, although the readings that its ends are converted with are less
- * exact. Where the difference is larger, the clock was set, counts other units, or has another rate.
- */
-static uint64_t work_ns(const struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
-{
-	const uint64_t start_ns = gpu_time(c, r->start_ns), end_ns = gpu_time(c, r->end_ns);
-	const uint64_t dur_ns = end_ns > start_ns ? end_ns - start_ns : 0;
-	const uint64_t own_ns = r->end_ns > r->start_ns ? r->end_ns - r->start_ns : 0;
-	const uint64_t differs_ns = dur_ns > own_ns ? dur_ns - own_ns : own_ns - dur_ns;
-
-	const bool same_unit = differs_ns <= READING_NS && (double)differs_ns <= 1 + (double)own_ns * RATE_MAX;
-
-	/* A wait is a call, too, and does not end after it. */
-	return same_unit && r->kind != MXBPF_GPU_SYNC ? own_ns : dur_ns;
-}
-
 static void put_activity(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 {
-	const uint64_t start_ns = gpu_time(c, r->start_ns);
+	const uint64_t start_ns = gpu_time(c, r->start_ns), end_ns = gpu_time(c, r->end_ns);
 	const uint64_t *called_ns = launched_at(c, r);
 	const uint32_t edge = is_unjoined(c, r) ? 0 : r->correlation;
 	struct mxbpf_activity a = {
 		.h = {.kind = MXBPF_ACTIVITY, .size = sizeof(a), .tgid = c->tgid, .ts_ns = start_ns},
-		.dur_ns = work_ns(c, r),
+		.dur_ns = end_ns > start_ns ? end_ns - start_ns : 0,
 		.name_id = activity_name(c, r),
 		.bytes = r->bytes,
 		.edge_id = edge,
