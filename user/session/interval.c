@@ -174,8 +174,10 @@ int ses_interval(struct session *ses)
 	struct mdl *m;
 	int code;
 
+	ses->interval.ends = true;
 	if (!ses->about.duration_ns)
 		ses_features_read(ses, false);
+	ses->interval.ends = false;
 	m = interval_copy(ses, &s);
 	if (!m) {
 		mdl_sources_fini(&s);

@@ -126,6 +126,7 @@ struct ses_interval {
 	struct ses_totals mark; /* --reset: the end of the last interval */
 	uint64_t n;		/* intervals that have ended */
 	int failed;		/* code of ui.tables if it failed */
+	bool ends;		/* features make the last readings of the interval */
 };
 
 struct session {

@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #define THREADS_MAX 4096    /* of a process */
 #define PART_MAX    200	    /* reading takes at most one part in so many of a CPU */
@@ -26,6 +28,7 @@ struct reading {
 /* A process whose threads were read. */
 struct process {
 	uint32_t tgid;
+	bool partly;	      /* some of its threads were not */
 	uint64_t cpu_ns;      /* that it has used since it began */
 	int64_t unclaimed_ns; /* of that: used while it was watched, and told by none of its threads */
 };
@@ -35,6 +38,7 @@ struct reader {
 	struct buf threads;   /* struct reading */
 	struct hash places;   /* tgid -> 1 + place in processes */
 	struct buf processes; /* struct process */
+	uint64_t at_ns;	      /* when it was read, in CLOCK_BOOTTIME */
 };
 
 struct state {
@@ -87,14 +91,17 @@ static int threads_add(struct state *st, const struct thread_use *grown)
 	return tbl_add(&st->grown, grown, &added) ? 0 : -ENOMEM;
 }
 
-/* A thread that was not there before, of a process that was, has begun since. */
-static int threads_compare(struct state *st, struct process *p, const struct reading *r, bool watched)
+/*
+ * Adds what a thread did since the last reading. A thread that was not there then has begun since, if all threads of
+ * its process were read. Else it counts from now on, and what it did is told with the threads that were not read.
+ */
+static int threads_compare(struct state *st, struct process *p, const struct reading *r, bool partly)
 {
 	const uint64_t *at = hash_get(&st->last.index, r->total.tgid, r->total.tid);
 	const struct reading *before = at ? buf_at(&st->last.threads, struct reading, *at - 1) : NULL;
 	struct thread_use grown = r->total;
 
-	if (!watched)
+	if (partly && !before)
 		return 0;
 	if (before && before->total.cpu_ns <= grown.cpu_ns) { /* else its number was given to another thread */
 		grown.cpu_ns -= before->total.cpu_ns;
@@ -125,7 +132,8 @@ static bool read_thread(uint32_t tgid, uint32_t tid, struct reading *r)
 	return true;
 }
 
-static int read_threads(struct state *st, struct process *p, bool watched)
+/* watched: what they did since the last reading counts. partly: that was the reading of some of them. */
+static int read_threads(struct state *st, struct process *p, bool watched, bool partly)
 {
 	struct reading r;
 	struct dirent *d;
@@ -136,12 +144,18 @@ static int read_threads(struct state *st, struct process *p, bool watched)
 
 	snprintf(path, sizeof(path), "/proc/%u/task", p->tgid);
 	tasks = opendir(path);
-	while (tasks && !err && n < THREADS_MAX && (d = readdir(tasks))) {
-		if (d->d_name[0] == '.' || !read_thread(p->tgid, (uint32_t)atoi(d->d_name), &r))
+	p->partly = !tasks;
+	while (tasks && !err && !p->partly && (d = readdir(tasks))) {
+		if (d->d_name[0] == '.')
 			continue;
-		n++;
+		errno = 0;
+		if (!read_thread(p->tgid, (uint32_t)atoi(d->d_name), &r)) {
+			p->partly = errno == EMFILE || errno == ENFILE || errno == ENOMEM; /* else it has ended */
+			continue;
+		}
 		err = threads_keep(&st->now.index, &st->now.threads, p->tgid, r.total.tid, &r, sizeof(r));
-		err = err ? err : threads_compare(st, p, &r, watched);
+		err = err || !watched ? err : threads_compare(st, p, &r, partly);
+		p->partly = ++n == THREADS_MAX;
 	}
 	if (tasks)
 		closedir(tasks);
@@ -150,18 +164,31 @@ static int read_threads(struct state *st, struct process *p, bool watched)
 
 static uint64_t cpu_of(uint32_t tgid)
 {
+	struct timespec ts;
 	clockid_t clock;
 
-	return clock_getcpuclockid((pid_t)tgid, &clock) ? 0 : clock_ns(clock);
+	if (clock_getcpuclockid((pid_t)tgid, &clock) || clock_gettime(clock, &ts))
+		return 0; /* it has ended */
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/* Returns whether a process has begun since the last reading. */
+static bool is_born(const struct state *st, uint32_t tgid)
+{
+	const uint64_t tick_ns = NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
+	struct tgt_usage u;
+
+	return st->last.at_ns && !tgt_peek_usage((pid_t)tgid, &u) && (u.started + 1) * tick_ns > st->last.at_ns;
 }
 
 static void read_process(void *ctx, uint32_t tgid, const struct plan *plan)
 {
 	struct state *st = ctx;
+	const struct process none = {.tgid = tgid};
 	const uint64_t *at = hash_get(&st->last.places, tgid, 0);
-	const struct process *before = at ? buf_at(&st->last.processes, struct process, *at - 1) : NULL;
+	const struct process *before = at ? buf_at(&st->last.processes, struct process, *at - 1) : &none;
 	struct process p = {.tgid = tgid, .cpu_ns = cpu_of(tgid)};
-	const bool watched = before && !st->resumed && before->cpu_ns <= p.cpu_ns;
+	const bool watched = !st->resumed && before->cpu_ns <= p.cpu_ns && (at || is_born(st, tgid));
 	struct thread_use ended = {.tgid = tgid};
 
 	(void)plan;
@@ -169,7 +196,7 @@ static void read_process(void *ctx, uint32_t tgid, const struct plan *plan)
 		return;
 	if (watched)
 		p.unclaimed_ns = before->unclaimed_ns + (int64_t)(p.cpu_ns - before->cpu_ns);
-	st->err = read_threads(st, &p, watched);
+	st->err = read_threads(st, &p, watched, before->partly);
 	if (p.unclaimed_ns > LEAST_NS) { /* else it may be the time between two readings */
 		ended.cpu_ns = (uint64_t)p.unclaimed_ns;
 		p.unclaimed_ns = 0;
@@ -189,6 +216,7 @@ static void threads_read_all(struct session *ses, bool resumed)
 	st->recs.len = 0;
 	st->grown = (struct tbl){.def = &threads_table};
 	clear(&st->now);
+	st->now.at_ns = clock_ns(CLOCK_BOOTTIME);
 	ses_each_process(ses, read_process, st);
 	st->err = st->err ? st->err : tbl_emit(&st->grown, &st->recs);
 	tbl_fini(&st->grown);
@@ -199,12 +227,19 @@ static void threads_read_all(struct session *ses, bool resumed)
 	st->due_ns = clock_ns(CLOCK_MONOTONIC) + (clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns) * PART_MAX;
 }
 
+/* Only the readings of each second are left out to save time. Without the others, windows would not have their own. */
 static void read_if_due(struct session *ses, bool resumed)
 {
 	const struct state *st = ses_state(ses, &threads_session);
 
-	if (resumed || clock_ns(CLOCK_MONOTONIC) >= st->due_ns)
+	if (resumed || ses_rests(ses) || ses->interval.ends || clock_ns(CLOCK_MONOTONIC) >= st->due_ns)
 		threads_read_all(ses, resumed);
+}
+
+/* Windows of iterations open and close in BPF, too fast to be read at both ends. */
+static bool threads_asked(const struct ses_opts *o)
+{
+	return !o->iterations;
 }
 
 static int threads_describe(struct session *ses, const struct ses_target *of, struct mdl_session *s)
@@ -222,9 +257,9 @@ static int threads_start(struct session *ses, struct err *e)
 	return 0;
 }
 
-static void threads_end(struct session *ses)
+static void threads_ends(struct session *ses)
 {
-	if (!ses->paused_at_ns) /* else they were read when the pause began */
+	if (!ses_rests(ses)) /* else they were read when the window closed */
 		threads_read_all(ses, false);
 }
 
@@ -247,9 +282,10 @@ static void threads_load_fini(struct session *ses)
 
 const struct ses_feature threads_session = {
 	.state_bytes = sizeof(struct state),
+	.asked = threads_asked,
 	.describe = threads_describe,
 	.start = threads_start,
 	.read = read_if_due,
-	.end = threads_end,
+	.ends = threads_ends,
 	.fini = threads_load_fini,
 };

@@ -59,7 +59,8 @@ static void runs_cell(const void *value, char cell[TBL_CELL_BYTES])
 
 #define ROW struct row
 static const struct tbl_column columns[] = {
-	{"name", NULL, "thread", TBL_TEXT, AT(name), TBL_NULL, .label = "thread_name", .help = "name of the thread"},
+	{"name", NULL, "thread", TBL_TEXT, AT(name), TBL_NULL | TBL_MANY, .label = "thread_name",
+	 .help = "name of the thread"},
 	{"tid", NULL, "tid", TBL_COUNT, KEY_AT(t.tid), .flags = TBL_DETAIL,
 	 .help = "its number; 0: threads that ended between two readings, and threads that were not read"},
 	PID_COLUMN(t.tgid, .merge = TBL_IS_KEY),
@@ -76,8 +77,11 @@ static const struct tbl_column columns[] = {
 	{0},
 };
 
-const struct tbl_def threads_table = {
-	.name = "threads", .row_bytes = sizeof(struct thread_use), .max_rows = ROWS_MAX, .columns = columns};
+const struct tbl_def threads_table = {.name = "threads",
+				      .row_bytes = sizeof(struct thread_use),
+				      .max_rows = ROWS_MAX,
+				      .of_process = true,
+				      .columns = columns};
 
 const struct view_sheet sheet_threads = {
 	.title = "Threads",
