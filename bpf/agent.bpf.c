@@ -22,10 +22,11 @@ struct {
 } batches SEC(".maps"), gpu_batches SEC(".maps");
 
 /*
- * What was lost because the ring was full or a batch unreadable: calls, and GPU records by the number of the process.
+ * Numbers of calls and of GPU records that were lost, because the ring was full or a batch could not be read. Those of
+ * GPU records stand at the number of their process.
  */
 __u64 lost_calls, lost_gpu[MXBPF_AGENT_PROCESSES];
-/* By the number of the process: batches with more calls or records than a batch has. */
+/* Batches of each process, by its number, that claim more calls or records than a batch can have. */
 __u64 impossible[MXBPF_AGENT_PROCESSES];
 
 static __always_inline int lose(__u32 number, __u32 what, __u32 n)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What each thread did with CPUs, with the program's own account of its threads as the reference.
+# The table of threads. The reference is the CPU time that the threads of a program measure themselves.
 
 load helpers
 

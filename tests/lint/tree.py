@@ -30,7 +30,7 @@ ROOMS = {
     'ring': ('base records', 'bpf/'),
     'model': ('base feature.read records table', ''),
     # A feature is a folder. FEATURE_FILES has the layer of each of its files by name.
-    'feature.read': ('base', ''),
+    'feature.read': ('base records', ''),
     'feature.fold': ('base feature.read model records table window', ''),
     'feature.view': ('base feature.fold feature.read model records table view', 'cjson/'),
     'feature.load': ('attach base feature.fold feature.read model nvml plan python records session table target targets/targets.h', ''),

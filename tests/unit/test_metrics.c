@@ -535,7 +535,7 @@ static void test_types(void)
 	CHECK(of_gpu(text, "mxbpf_gpu_copy_seconds_total", "direction=\"HtoD\"") == 0.003);
 	CHECK(of_gpu(text, "mxbpf_memory_allocated_bytes_total", "job_name=") == 4096);
 	free(text);
-	/* What slices have of allocations is not what the job allocated. */
+	/* Slices see only some of the allocations, so the counter stands still. */
 	model = mdl_new();
 	CHECK(!mdl_fold_all(model, &slices, sizeof(slices)) && !mdl_fold_all(model, &allocated, sizeof(allocated)));
 	text = take_with_gpus(m, model, &self, 1);

@@ -28,7 +28,7 @@
 #define PTS_MAJOR_END 144
 
 /*
- * What a call waits for. This decides what has to be checked before the call is interrupted.
+ * The rule by which a waiting system call can be interrupted without harm. It depends on what the call waits for.
  *
  * Calls with a time limit start their whole wait again. For UPDATED calls, the kernel writes the remaining time to the
  * program's memory before it returns.
@@ -192,7 +192,10 @@ static bool copy_is_safe(pid_t pid, int fd, const struct statx *st, bool (*is_sa
 	return safe;
 }
 
-/* Returns true for files without a name of which one read returns all or nothing. readv() reads several times. */
+/*
+ * Returns true for an eventfd, a timerfd or inotify. One read() of these returns everything or nothing, but readv()
+ * reads several times.
+ */
 static bool is_counter(const char *link)
 {
 	static const char *const names[] = {"anon_inode:[eventfd]", "anon_inode:[timerfd]", "anon_inode:inotify"};

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "records/kinds.h"
 
 struct name {
 	uint32_t len;
@@ -163,22 +164,6 @@ const char *mdl_thread_name(const struct mdl *m, uint32_t tgid, uint32_t tid)
 	return n ? n->text : NULL;
 }
 
-static int emit_one(const struct name *n, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, struct buf *out)
-{
-	size_t size = (sizeof(struct mxbpf_name) + n->len + 7) / 8 * 8;
-	struct mxbpf_name *r = buf_add(out, size);
-
-	if (!r)
-		return -ENOMEM;
-	memset(r, 0, size);
-	r->h = (struct mxbpf_rec){.kind = MXBPF_NAME, .size = (uint16_t)size, .tgid = tgid};
-	r->id = id;
-	r->len = n->len;
-	r->kind = kind;
-	memcpy(r->text, n->text, n->len);
-	return 0;
-}
-
 int names_emit(const struct mdl *m, struct buf *out)
 {
 	const struct hash_entry *e;
@@ -189,12 +174,12 @@ int names_emit(const struct mdl *m, struct buf *out)
 	while (!err && (e = hash_next(&m->names, &pos))) {
 		n = (const struct name *)(uintptr_t)e->val;
 		if (n->defined)
-			err = emit_one(n, (enum mxbpf_name_kind)e->b, 0, e->a, out);
+			err = kind_put_name(out, (enum mxbpf_name_kind)e->b, 0, e->a, n->text, n->len);
 	}
 	pos = 0;
 	while (!err && (e = hash_next(&m->threads, &pos))) {
 		n = (const struct name *)(uintptr_t)e->val;
-		err = emit_one(n, MXBPF_NAME_THREAD, (uint32_t)e->a, e->b, out);
+		err = kind_put_name(out, MXBPF_NAME_THREAD, (uint32_t)e->a, e->b, n->text, n->len);
 	}
 	return err;
 }

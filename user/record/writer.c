@@ -10,6 +10,7 @@
 #include "mxbpf_file.h"
 #include "record/format.h"
 #include "record/record.h"
+#include "records/kinds.h"
 
 #define SLOTS_MIN	4u
 #define AGG_CHUNK_BYTES (256u << 10)
@@ -166,27 +167,6 @@ int rec_writer_open(int fd, uint64_t max_bytes, const struct mdl_session *s, str
 
 /* ---- names: each slot is self-contained */
 
-static int writer_put_name(struct buf *b, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text,
-			   size_t len)
-{
-	struct mxbpf_name *r;
-	size_t size;
-
-	if (len > MXBPF_TEXT_BYTES_MAX) /* the model stores no longer text */
-		len = MXBPF_TEXT_BYTES_MAX;
-	size = (sizeof(*r) + len + 7) & ~(size_t)7;
-	r = buf_add(b, size);
-	if (!r)
-		return -ENOMEM;
-	memset(r, 0, size);
-	r->h = (struct mxbpf_rec){.kind = MXBPF_NAME, .size = (__u16)size, .tgid = tgid};
-	r->id = id;
-	r->len = (__u32)len;
-	r->kind = kind;
-	memcpy(r->text, text, len);
-	return 0;
-}
-
 static int need_name(struct rec_writer *w, const struct mdl *m, enum mxbpf_name_kind kind, uint64_t id)
 {
 	const char *text;
@@ -199,7 +179,7 @@ static int need_name(struct rec_writer *w, const struct mdl *m, enum mxbpf_name_
 		return 0;
 	if (!hash_put(&w->written, id, HASH_NAME(kind)))
 		return -ENOMEM;
-	return writer_put_name(&w->names, kind, 0, id, text, len);
+	return kind_put_name(&w->names, kind, 0, id, text, len);
 }
 
 static int need_thread(struct rec_writer *w, const struct mdl *m, uint32_t tgid, uint32_t tid)
@@ -213,7 +193,7 @@ static int need_thread(struct rec_writer *w, const struct mdl *m, uint32_t tgid,
 		return 0;
 	if (!hash_put(&w->written, tid, tgid))
 		return -ENOMEM;
-	return writer_put_name(&w->names, MXBPF_NAME_THREAD, tgid, tid, text, strlen(text));
+	return kind_put_name(&w->names, MXBPF_NAME_THREAD, tgid, tid, text, strlen(text));
 }
 
 /* Adds the names of the record's ids and threads that the slot does not have yet. A slot then needs no other slot. */

@@ -134,4 +134,11 @@ void kind_span(const struct mxbpf_rec *r, struct mxbpf_span *s);
 struct mxbpf_activity kind_activity(const struct mxbpf_rec *r);
 struct mxbpf_launch kind_launch(const struct mxbpf_rec *r);
 
+/*
+ * Appends a record that gives an id its text, of which at most MXBPF_TEXT_BYTES_MAX bytes are taken. tgid: the process,
+ * if the id is that of a thread. Returns 0 or -ENOMEM.
+ */
+struct buf;
+int kind_put_name(struct buf *out, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text, size_t len);
+
 #endif

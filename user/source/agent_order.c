@@ -30,20 +30,6 @@ struct moment {
 
 /* ---- records */
 
-static int agent_order_put_name(struct agent_source *a, uint32_t tgid, uint64_t id, const char *text, uint32_t len)
-{
-	const size_t pad = -len & 7;
-	const uint64_t zeros = 0;
-	const struct mxbpf_name r = {.h = {.kind = MXBPF_NAME, .size = (uint16_t)(sizeof(r) + len + pad), .tgid = tgid},
-				     .id = id,
-				     .len = len,
-				     .kind = MXBPF_NAME_SPAN};
-
-	if (buf_put(&a->texts, &r, sizeof(r)) || buf_put(&a->texts, text, len))
-		return -ENOMEM;
-	return buf_put(&a->texts, &zeros, pad);
-}
-
 enum src_agent_role agent_role(struct proc *p, uint32_t name)
 {
 	enum src_agent_role role = SRC_AGENT_ENDS;
@@ -79,7 +65,7 @@ static uint64_t name_id(struct proc *p, uint32_t name)
 	agt_name(p->agt, name, text);
 	learn_role(p, name, text);
 	id = *text ? plan_hash(text) : MXBPF_NAME_UNNAMED;
-	if (*text && agent_order_put_name(p->of, p->tgid, id, text, (uint32_t)strlen(text)))
+	if (*text && kind_put_name(&p->of->texts, MXBPF_NAME_SPAN, p->tgid, id, text, strlen(text)))
 		return 0;
 	*known = id;
 	return id;

@@ -13,6 +13,7 @@
 #include "mxbpf_roofline.h"
 #include "mxbpf_table.h"
 #include "agent/agent.h"
+#include "records/kinds.h"
 
 #define CALLED_HALF  (1u << 18) /* calls whose correlation is remembered; then the older half is forgotten */
 #define CLOCKS_KEPT  4096	/* readings of the clock */
@@ -129,22 +130,6 @@ uint64_t gpu_time(const struct gpu_convert *c, uint64_t gpu_ns)
 
 /* ---- names */
 
-static int gpu_convert_put_text(struct gpu_convert *c, uint64_t id, const char *text)
-{
-	const uint32_t len = (uint32_t)strnlen(text, NAME_MAX_LEN);
-	const size_t pad = -len & 7;
-	const uint64_t zeros = 0;
-	const struct mxbpf_name r = {
-		.h = {.kind = MXBPF_NAME, .size = (uint16_t)(sizeof(r) + len + pad), .tgid = c->tgid},
-		.id = id,
-		.len = len,
-		.kind = MXBPF_NAME_SPAN};
-
-	if (buf_put(&c->texts, &r, sizeof(r)) || buf_put(&c->texts, text, len))
-		return -ENOMEM;
-	return buf_put(&c->texts, &zeros, pad);
-}
-
 /* Returns the id of a text, and delivers it the first time. The key is any number that stands for it. */
 static uint64_t id_of(struct gpu_convert *c, uint64_t key, uint64_t space, const char *text)
 {
@@ -156,7 +141,8 @@ static uint64_t id_of(struct gpu_convert *c, uint64_t key, uint64_t space, const
 	}
 	if (!*known) {
 		*known = *text ? plan_hash(text) : MXBPF_NAME_UNNAMED;
-		if (*text && gpu_convert_put_text(c, *known, text))
+		if (*text &&
+		    kind_put_name(&c->texts, MXBPF_NAME_SPAN, c->tgid, *known, text, strnlen(text, NAME_MAX_LEN)))
 			c->err = -ENOMEM;
 	}
 	return *known;

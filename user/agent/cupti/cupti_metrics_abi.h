@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the agent knows of the binary interface of CUPTI's range profiler in CUDA 13.0. Each structure begins with its
- * size, which ends with the last member that the caller knows. tests/gpu/abi.txt has the offsets, and test_cupti_abi
- * compares them.
+ * The structures of CUPTI's range profiler that the agent uses, as in CUDA 13.0. The first member of each says how many
+ * bytes of it the caller knows. tests/gpu/abi.txt has the offsets of all members, and test_cupti_abi compares them.
  */
 #ifndef AGENT_LIB_CUPTI_METRICS_ABI_H
 #define AGENT_LIB_CUPTI_METRICS_ABI_H

@@ -38,8 +38,8 @@ __thread struct mxbpf_agent_slot *agent_slot __attribute__((tls_model("initial-e
 __thread struct agent_gate *agent_slot_gate __attribute__((tls_model("initial-exec")));
 static pthread_key_t at_exit;
 /*
- * family: the memory of this process. In a forked child without memory of its own it is the parent's, of which the
- * child has only the first page. parent: that page, once the child has its own memory.
+ * `family` points to the agent's memory. A forked child has its parent's at first, of which only the first page is
+ * mapped there. When the child has memory of its own, `family` points to that, and `parent` to the parent's page.
  */
 static struct mxbpf_agent_shared *family, *parent;
 

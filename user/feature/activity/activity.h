@@ -79,7 +79,7 @@ const struct mxbpf_gpu_account *activity_accounts(const struct mdl *m, size_t *n
 struct mxbpf_gpu_shared;
 /* A sentence that says why there are no records of the GPU. Returns buf. */
 const char *ses_gpu_why(const struct mxbpf_gpu_shared *g, char buf[512]);
-/* What to do about a CUptiResult. Borrowed. */
+/* Returns advice on an error code of CUPTI (CUptiResult). The text is constant. */
 const char *ses_gpu_result(uint32_t result);
 /* Says why so many activities of CUDA graphs have no launch. */
 const char *ses_gpu_unjoined(const struct mxbpf_gpu_shared *g, uint64_t n, char buf[512]);

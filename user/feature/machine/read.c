@@ -12,6 +12,7 @@
 #include "feature/machine/read_priv.h"
 #include "mxbpf_name.h"
 #include "mxbpf_table.h"
+#include "records/kinds.h"
 
 #define NSOURCES (sizeof(machine_gauges[0].from) / sizeof(machine_gauges[0].from[0]))
 
@@ -83,22 +84,6 @@ static int read_item(struct mach *m, const struct item *it, uint64_t *value)
 	return mach_parse(it->from, m->text, value);
 }
 
-static int put_scope(const struct mach_group *g, struct buf *out)
-{
-	size_t len = strnlen(g->name, MXBPF_NAME_BYTES_MAX), size = (sizeof(struct mxbpf_name) + len + 7) / 8 * 8;
-	struct mxbpf_name *n = buf_add(out, size);
-
-	if (!n)
-		return -ENOMEM;
-	memset(n, 0, size);
-	n->h = (struct mxbpf_rec){.kind = MXBPF_NAME, .size = (uint16_t)size};
-	n->id = g->scope;
-	n->len = (uint32_t)len;
-	n->kind = MXBPF_NAME_SCOPE;
-	memcpy(n->text, g->name, len);
-	return 0;
-}
-
 static int put_scopes(struct mach *m, struct buf *out)
 {
 	struct mach_group *g;
@@ -108,7 +93,8 @@ static int put_scopes(struct mach *m, struct buf *out)
 	for (i = 0; i < buf_count(&m->groups, struct mach_group) && !err; i++) {
 		g = buf_at(&m->groups, struct mach_group, i);
 		if (!g->named && g->scope)
-			err = put_scope(g, out);
+			err = kind_put_name(out, MXBPF_NAME_SCOPE, 0, g->scope, g->name,
+					    strnlen(g->name, MXBPF_NAME_BYTES_MAX));
 		g->named = true;
 	}
 	return err;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads from /proc what each thread did with CPUs, at both ends of the window and about once a second. What a process
- * used and none of its threads tells belongs to threads that have ended since they were read.
+ * Reads the CPU time of each thread from /proc, at both ends of the window and about once a second. If a process used
+ * more than its threads say, threads that have ended since the last reading used the rest.
  */
 #include "feature/threads/threads.h"
+#include "records/kinds.h"
 #include "session/feature.h"
 #include "session/priv.h"
 #include "table/table.h"
@@ -17,11 +18,11 @@
 #include <unistd.h>
 
 #define THREADS_MAX 4096    /* of a process */
-#define PART_MAX    200	    /* reading takes at most one part in so many of a CPU */
-#define LEAST_NS    1000000 /* what threads that have ended used is told from here on */
+#define PART_MAX    200	    /* reading takes at most 1/200 of a CPU */
+#define LEAST_NS    1000000 /* a smaller rest may be the time between two readings */
 
 struct reading {
-	struct thread_use total; /* since the thread began */
+	struct thread_use total; /* from the beginning of the thread */
 	char comm[32];
 };
 
@@ -30,7 +31,7 @@ struct process {
 	uint32_t tgid;
 	bool partly;	      /* some of its threads were not */
 	uint64_t cpu_ns;      /* that it has used since it began */
-	int64_t unclaimed_ns; /* of that: used while it was watched, and told by none of its threads */
+	int64_t unclaimed_ns; /* part of it that is in no row yet: the rest that its threads do not explain */
 };
 
 struct reader {
@@ -67,23 +68,6 @@ static int threads_keep(struct hash *index, struct buf *all, uint64_t a, uint64_
 	return 0;
 }
 
-/* Names precede what they name, in each batch: a recording may have dropped earlier ones. */
-static int threads_put_name(struct state *st, const struct reading *r)
-{
-	const size_t len = strlen(r->comm), size = (sizeof(struct mxbpf_name) + len + 7) / 8 * 8;
-	struct mxbpf_name *n = buf_add(&st->recs, size);
-
-	if (!n)
-		return -ENOMEM;
-	memset(n, 0, size);
-	n->h = (struct mxbpf_rec){.kind = MXBPF_NAME, .size = (uint16_t)size, .tgid = r->total.tgid};
-	n->id = r->total.tid;
-	n->len = (uint32_t)len;
-	n->kind = MXBPF_NAME_THREAD;
-	memcpy(n->text, r->comm, len);
-	return 0;
-}
-
 static int threads_add(struct state *st, const struct thread_use *grown)
 {
 	bool added;
@@ -92,8 +76,8 @@ static int threads_add(struct state *st, const struct thread_use *grown)
 }
 
 /*
- * Adds what a thread did since the last reading. A thread that was not there then has begun since, if all threads of
- * its process were read. Else it counts from now on, and what it did is told with the threads that were not read.
+ * Adds what a thread did since the last reading. If it is new and all threads were read then, it has begun since, and
+ * everything that it did counts. If only some were read then, it counts from now on.
  */
 static int threads_compare(struct state *st, struct process *p, const struct reading *r, bool partly)
 {
@@ -111,7 +95,10 @@ static int threads_compare(struct state *st, struct process *p, const struct rea
 	p->unclaimed_ns -= (int64_t)grown.cpu_ns;
 	if (!grown.runs)
 		return 0;
-	return threads_put_name(st, r) || threads_add(st, &grown) ? -ENOMEM : 0;
+	/* The name is in each batch, because a recording may have dropped earlier ones. */
+	if (kind_put_name(&st->recs, MXBPF_NAME_THREAD, r->total.tgid, r->total.tid, r->comm, strlen(r->comm)))
+		return -ENOMEM;
+	return threads_add(st, &grown);
 }
 
 static bool read_thread(uint32_t tgid, uint32_t tid, struct reading *r)
@@ -132,7 +119,7 @@ static bool read_thread(uint32_t tgid, uint32_t tid, struct reading *r)
 	return true;
 }
 
-/* watched: what they did since the last reading counts. partly: that was the reading of some of them. */
+/* watched: adds what the threads did since the last reading. partly: only some of them were read then. */
 static int read_threads(struct state *st, struct process *p, bool watched, bool partly)
 {
 	struct reading r;
@@ -197,7 +184,7 @@ static void read_process(void *ctx, uint32_t tgid, const struct plan *plan)
 	if (watched)
 		p.unclaimed_ns = before->unclaimed_ns + (int64_t)(p.cpu_ns - before->cpu_ns);
 	st->err = read_threads(st, &p, watched, before->partly);
-	if (p.unclaimed_ns > LEAST_NS) { /* else it may be the time between two readings */
+	if (p.unclaimed_ns > LEAST_NS) {
 		ended.cpu_ns = (uint64_t)p.unclaimed_ns;
 		p.unclaimed_ns = 0;
 		st->err = st->err ? st->err : threads_add(st, &ended);
@@ -227,7 +214,7 @@ static void threads_read_all(struct session *ses, bool resumed)
 	st->due_ns = clock_ns(CLOCK_MONOTONIC) + (clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns) * PART_MAX;
 }
 
-/* Only the readings of each second are left out to save time. Without the others, windows would not have their own. */
+/* A reading of each second is left out if it would take too long. The ends of windows and intervals are always read. */
 static void read_if_due(struct session *ses, bool resumed)
 {
 	const struct state *st = ses_state(ses, &threads_session);

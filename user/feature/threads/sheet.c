@@ -65,7 +65,7 @@ static const struct tbl_column columns[] = {
 	 .help = "its number; 0: threads that ended between two readings, and threads that were not read"},
 	PID_COLUMN(t.tgid, .merge = TBL_IS_KEY),
 	{"cpu_ns", "thread_cpu_ns", "CPU time", TBL_NS, SUM_AT(t.cpu_ns), .flags = TBL_BY_TIME,
-	 .metric = METRIC("mxbpf_thread_cpu_seconds", "CPU time of threads by their names."), .help = "on a CPU"},
+	 .metric = METRIC("mxbpf_thread_cpu_seconds", "CPU time of threads, by their names"), .help = "on a CPU"},
 	{"cpus", NULL, "CPUs", TBL_RATIO, AT(cpus), .digits = 2, .data_digits = 4,
 	 .help = "CPUs that it kept busy, in the mean of the window"},
 	{"runq_ns", "thread_runq_ns", "run queue", TBL_NS, SUM_AT(t.runq_ns), .flags = TBL_DASH,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each thread of the processes in a session did with CPUs, as the kernel counts it. */
+/* The CPU time of each thread of the processes in a session, as the kernel counts it. */
 #ifndef FEATURE_THREADS_H
 #define FEATURE_THREADS_H
 
@@ -7,9 +7,9 @@
 
 struct thread_use {
 	uint32_t tgid;
-	uint32_t tid;	  /* 0: threads that have ended since they were read, and threads that were not read */
+	uint32_t tid;	  /* 0: threads that ended before a reading could see them, and threads beyond the limit */
 	uint64_t cpu_ns;  /* on a CPU */
-	uint64_t runq_ns; /* ready, and waited for a CPU; unknown for tid 0 */
+	uint64_t runq_ns; /* ready to run, waiting for a CPU; unknown for tid 0 */
 	uint64_t runs;	  /* how often it got a CPU; unknown for tid 0 */
 };
 
