@@ -5,7 +5,8 @@
 Each step lets the GPU run out of work for ten reasons: data, a wait of the host, Python code that computes, sleeps, or has
 to share its CPU with another process, an operator on the CPU, one that sleeps, another GPU, a copy, and a process that is late for an
 exchange. One step waits longer for its data than the others.
-Begins when the file --go is there. Prints one line of JSON: for how long the GPU ran nothing for each reason, by the job's own clock.
+Begins when the file --go is there. Prints one line of JSON: for how long the GPU ran nothing for each reason, by the job's own clock;
+"disturbed" is how long the job had no CPU for other reasons than that process, which a busy machine makes it wait for.
 """
 import argparse
 import ctypes
@@ -66,6 +67,7 @@ class Gpu:
         self.cuda.double_next_ns.argtypes = ctypes.c_uint64,
         self.cuda.double_free_at.restype = ctypes.c_uint64
         self.idle = dict.fromkeys(CAUSES, 0)
+        self.disturbed = 0
 
     def give(self, cause):
         """The GPU has run nothing since it ran out of work because of `cause`."""
@@ -75,6 +77,8 @@ class Gpu:
             self.idle[cause] += at - self.until - without
             if cause.startswith("program"):
                 self.idle["program_no_cpu"] += without
+            else:
+                self.disturbed += without
             self.until = at
         self.waited = waited
 
@@ -220,7 +224,7 @@ def main():
     late.end()
     rival.end()
     ctypes.CDLL("libcuda.so.1").double_write_account()
-    print(json.dumps(gpu.idle), flush=True)
+    print(json.dumps(gpu.idle | {"disturbed": gpu.disturbed}), flush=True)
     return 0
 
 
