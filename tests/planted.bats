@@ -131,22 +131,25 @@ rank_pid() { # RANK: the process with it
 
 # bats test_tags=alone
 @test "A job whose allocator keeps memory gains what the finding about page faults promises" {
+	local faults kept
 	start_ready faults "$PYTHON_TORCH" -u "$REPO/tests/planted/torch_job.py" faults --seconds 120
-	"$MXBPF" --exact --pid "$READY_PID" -d 3s -o faults.json
-	stop_pid "$READY_PID"
+	faults=$READY_PID
 	start_ready kept env MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TRIM_THRESHOLD_=1073741824 "$PYTHON_TORCH" -u \
 		"$REPO/tests/planted/torch_job.py" faults --seconds 120
-	"$MXBPF" --exact --pid "$READY_PID" -d 3s -o kept.json
-	jq -e '.findings | all(.finding != "page_faults")' kept.json
-	python3 - <<-'END'
-		import json
-		before, after = (json.load(open(name)) for name in ('faults.json', 'kept.json'))
-		loop, kept = before['iterations']['loops'][0], after['iterations']['loops'][0]
-		promised = next(f for f in before['findings'] if f['finding'] == 'page_faults')['share_permille'] / 1000
+	kept=$READY_PID
+	# Both in one window, so that what else the machine does takes as much of both.
+	"$MXBPF" --exact --pid "$faults,$kept" -d 4s -o both.json
+	jq -e --argjson kept "$kept" '.findings | all(.finding != "page_faults" or .pid != $kept)' both.json
+	python3 - "$faults" "$kept" <<-'END'
+		import json, sys
+		both = json.load(open('both.json'))
+		faults, kept = (int(pid) for pid in sys.argv[1:])
+		loop, other = (next(l for l in both['iterations']['loops'] if l['pid'] == pid) for pid in (faults, kept))
+		promised = next(f for f in both['findings'] if f['finding'] == 'page_faults' and f['pid'] == faults)['share_permille'] / 1000
 		promised *= loop['parts']['inline']['total_ns'] / loop['parts']['total_ns']
-		gained = 1 - kept['p50_ns'] / loop['p50_ns']
+		gained = 1 - other['p50_ns'] / loop['p50_ns']
 		# What the allocator saves when it gives nothing back is gained as well, and not promised.
-		assert promised > 0.4 and -0.1 < gained - promised < 0.4, (promised, gained)
+		assert promised > 0.2 and -0.1 < gained - promised < 0.5, (promised, gained)
 		print(promised, gained)
 	END
 }

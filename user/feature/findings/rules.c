@@ -456,9 +456,13 @@ static void lock_evidence(const struct facts *f, struct buf *b)
 
 /* ---- memory */
 
+/* Of the time that operators had a CPU or slept: on a busy machine they wait for a CPU less, too, if they need less of
+ * it. */
 static double faults_share(const struct facts *f)
 {
-	return facts_least(facts_share((double)f->faults_ns, (double)f->op_self_ns), 1);
+	const uint64_t ns = f->op_self_ns > f->op_runq_ns ? f->op_self_ns - f->op_runq_ns : 0;
+
+	return facts_least(facts_share((double)f->faults_ns, (double)ns), 1);
 }
 
 static void faults_say(const struct facts *f, struct buf *b)
