@@ -90,7 +90,7 @@ seed_fuzz_options() {
 	python3 - "$1" <<-'END'
 		import sys
 		conditions = ['iteration > 3 * median', 'iteration > 50ms', 'operator.p50(a) > 1s', 'operator.p99(a(b) c) > 50ms for 10s',
-		              'operator.max(x) > 2m', 'operator.avg(y) > 5us', 'memory.live(cpu/0) > 14GiB', 'gpu.idle > 50% for 60s',
+		              'operator.max(x) > 2m', 'operator.avg(y) > 5us', 'memory.live(cpu/0) > 14GiB', 'gpu.idle > 50% for 60s', 'gpu.idle.max_ns(waits*) > 50ms', 'raised.count > 3',
 		              'finding(data_wait) > 30%', 'hang 60s', 'iteration > +5%', 'memory.peak < -10%', 'memory.iteration > 1%',
 		              'operator(aten::mm(x)) > 3%', 'data > 20%', 'results < 1.5e0 %', 'exchange > 0%', 'program > 7%',
 		              'iteration > 50ms f', 'iteration > 50ms for', 'iteration >', 'operator(', 'hang']

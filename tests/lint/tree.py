@@ -44,7 +44,7 @@ ROOMS = {
     'top': ('base feature.fold feature.read model target', 'ncurses.h'),
     'nvml': ('base', ''),
     'metrics': ('base feature.fold feature.read model nvml table target view', ''),
-    'trigger': ('base feature.fold feature.read model nvml', ''),
+    'trigger': ('base feature.fold feature.read model nvml table view', ''),
     'source': ('agent attach base model record records ring', ''),
     'symbols': ('adapter attach base elf model plan python records ring target', 'elf.h'),
     'now': ('base elf plan python target', 'elfutils/'),

@@ -5,7 +5,9 @@
 #include <inttypes.h>
 
 #include "mxbpf_step.h"
+#include "feature/raised/raised.h"
 #include "mxbpf_cost.h"
+#include "mxbpf_raised.h"
 #include "mxbpf_table.h"
 #include "nvml/nvml.h"
 #include "rendered.h"
@@ -38,6 +40,11 @@ static void test_parse(void)
 		"finding(data_wait) > 30%",
 		"hang 60s",
 		"operator.p50(*) > 1ms",
+		"raised.count > 3",
+		"raised.count(Store*) > 3 for 10s",
+		"gpu.idle.max_ns(waits*) > 20ms",
+		"memory.devices.peak_bytes(cpu/*) > 1G",
+		"gpu.devices.late > 0",
 	};
 	static const struct {
 		const char *text;
@@ -59,6 +66,12 @@ static void test_parse(void)
 		{"memory.live(cpu/0) > much", 22},
 		{"gpu.idle > 50", 12},
 		{"gpu.idle > 120%", 12},
+		{"raised.counts > 3", 8},
+		{"raised.name > 3", 8},
+		{"raised.count > -1", 16},
+		{"raised.count() > 1", 13},
+		{"gpu.nothing.count > 3", 1},
+		{"gpu.idle.max_ns > soon", 19},
 		{"gpu.idle > 50% for ever", 20},
 		{"hang", 5},
 		{"hang 60s for 60s", 10},
@@ -98,6 +111,7 @@ static bool fires(struct trg *t, struct mdl *m, bool alive, char why[TRG_WHY_BYT
 
 	s.duration_ns = NS_PER_S;
 	s.start_mono_ns = in.now_ns - NS_PER_S;
+	s.features = feature_raised.bit;
 	fired = trg_judge(t, &in, why);
 	mdl_free(m);
 	mdl_session_fini(&s);
@@ -303,6 +317,40 @@ static void test_operator(void)
 	trg_free(t);
 }
 
+/* Calls that an exception left. */
+static struct mdl *raised(uint64_t fetches)
+{
+	struct mxbpf_agg_raised r = {.h = {MXBPF_AGG_RAISED, sizeof(r), PID, NS_PER_S}, .last_ns = NS_PER_S, .cls = OP};
+	struct mdl *m = mdl_new();
+
+	r.name_id = feed_name(m, "Store::fetch", 12);
+	r.count = fetches;
+	CHECK(!mdl_feed(m, &r, sizeof(r)));
+	r.name_id = feed_name(m, "parse", 5);
+	r.count = 100;
+	CHECK(!mdl_feed(m, &r, sizeof(r)));
+	return m;
+}
+
+static void test_column(void)
+{
+	struct trg *t = parsed("raised.count(Store*) > 3");
+	char why[TRG_WHY_BYTES];
+
+	CHECK(!fires(t, raised(3), true, why));
+	CHECK(fires(t, raised(4), true, why));
+	CHECK(!strcmp(why, "count of Store::fetch of process 1234 is 4"));
+	CHECK(!strcmp(trg_word(t), "raised"));
+	CHECK(!fires(t, raised(5), true, why));
+	CHECK(!fires(t, mdl_new(), true, why));
+	CHECK(fires(t, raised(5), true, why));
+	trg_free(t);
+	t = parsed("raised.count > 99");
+	CHECK(fires(t, raised(0), true, why));
+	CHECK(!strcmp(why, "count of parse of process 1234 is 100"));
+	trg_free(t);
+}
+
 static void test_memory(void)
 {
 	struct trg *t = parsed("memory.live(cpu/*) > 1M");
@@ -392,6 +440,8 @@ int main(void)
 	test_last_interval();
 	TEST("an operator fires once it is slow for long enough, and again only after it was not")
 	test_operator();
+	TEST("a column of a table fires once a row that matches is above the limit")
+	test_column();
 	TEST("memory of a device above its limit fires")
 	test_memory();
 	TEST("idle GPUs of the watched processes fire without an agent, as long as the driver answers")

@@ -265,7 +265,7 @@ static const struct cmd_option fixed[] = {
 	 .help = "With --flight-record: use at most SIZE of memory for these events; if more come, the time becomes shorter", .def = "32M",
 	 .set = cmd_set_bytes, CMD_FIELD(ses.flight_bytes), .min = 4 * MXBPF_SLOT_BYTES, .max = 1ull << 34},
 	{.name = "on", .arg = "CONDITION", .group = "Recordings", .commands = CMD_BIT_SERVE,
-	 .help = "With --flight-record: write the last seconds when this becomes true; repeat it for several conditions: 'iteration > 3 * median', 'operator.p99(Convolution) > 50ms', 'memory.live(cpu/0) > 14GiB', 'gpu.idle > 50% for 60s', 'finding(data_wait) > 30%', 'hang 60s'",
+	 .help = "With --flight-record: write the last seconds when this becomes true; repeat it for several conditions: 'iteration > 3 * median', 'operator.p99(Convolution) > 50ms', 'memory.live(cpu/0) > 14GiB', 'gpu.idle > 50% for 60s', 'finding(data_wait) > 30%', 'hang 60s', or a column of a table of JSON: 'gpu.idle.max_ns(waits*) > 50ms'",
 	 .set = cmd_set_condition},
 	{.name = "trace-dir", .arg = "DIR", .group = "Recordings", .commands = CMD_BIT_SERVE,
 	 .help = "Write recordings into this folder", .def = "the current one", .set = cmd_set_path, CMD_FIELD(trace_dir)},

@@ -338,6 +338,8 @@ static bool is_true(struct trg *t, const struct mdl_interval *in, char *why)
 		return judge_hang(t, in, why);
 	case TRG_GPU_IDLE:
 		return judge_gpus(t, in, why);
+	case TRG_COLUMN:
+		return trg_judge_column(t, in, why);
 	default:
 		return judge_findings(t, in, why);
 	}
@@ -373,8 +375,9 @@ void trg_see(struct trg *t, const struct mdl_interval *in)
 
 static bool same(const struct trg *a, const struct trg *b)
 {
-	return a->what == b->what && !strcmp(a->name, b->name) && a->percentile == b->percentile &&
-	       a->times == b->times && a->share == b->share && a->limit == b->limit && a->for_ns == b->for_ns;
+	return a->what == b->what && !strcmp(a->name, b->name) && a->sheet == b->sheet &&
+	       a->column.at == b->column.at && a->percentile == b->percentile && a->times == b->times &&
+	       a->share == b->share && a->limit == b->limit && a->for_ns == b->for_ns;
 }
 
 void trg_continue(struct trg *t, const struct trg *before)

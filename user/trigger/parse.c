@@ -10,7 +10,7 @@
 #include "base/fmt.h"
 #include "trigger/priv.h"
 
-enum value { OF_TIME, OF_BYTES, OF_SHARE };
+enum value { OF_TIME, OF_BYTES, OF_SHARE, OF_NUMBER };
 
 static const struct {
 	const char *word, *files; /* files: what names of files call it */
@@ -29,8 +29,10 @@ static const struct {
 	{"finding", "finding", TRG_FINDING, true, 0, OF_SHARE},
 };
 #define NMETRICS (sizeof(metrics) / sizeof(metrics[0]))
-#define WORDS                                                                                                          \
-	"iteration, operator.p50(NAME), .p99, .max or .avg, memory.live(DEVICE), gpu.idle, finding(KEY) or hang TIME"
+#define CONDITIONS                                                                                                     \
+	"iteration, operator.p50(NAME), .p99, .max or .avg, memory.live(DEVICE), gpu.idle, finding(KEY), hang TIME, "  \
+	"or a "                                                                                                        \
+	"table and column of JSON such as gpu.idle.max_ns(NAME)"
 #define HANG "hang"
 
 struct text {
@@ -142,6 +144,18 @@ static int take_bytes(struct text *t, uint64_t *bytes)
 	return parse_fail(t, "a size such as 500M or 14GiB");
 }
 
+static int take_number(struct text *t, double *number)
+{
+	char *end;
+
+	*number = strtod(t->at, &end);
+	if (end == t->at || !(*number >= 0) || !isfinite(*number))
+		return parse_fail(t, "a number from 0 on");
+	t->at = end;
+	skip_blanks(t);
+	return 0;
+}
+
 static int take_value(struct text *t, struct trg *trg, enum value value)
 {
 	if (*t->at != '>')
@@ -152,6 +166,8 @@ static int take_value(struct text *t, struct trg *trg, enum value value)
 		return take_share(t, &trg->share);
 	if (value == OF_BYTES)
 		return take_bytes(t, &trg->limit);
+	if (value == OF_NUMBER)
+		return take_number(t, &trg->share);
 	return trg->what == TRG_ITERATION && is_times_median(t->at) ? take_times_median(t, trg)
 								    : take_time(t, &trg->limit);
 }
@@ -165,6 +181,41 @@ static int take_for(struct text *t, struct trg *trg)
 	if (take_time(t, &trg->for_ns))
 		return -EINVAL;
 	return *t->at ? parse_fail(t, "nothing more") : 0;
+}
+
+static enum value value_of_column(const struct tbl_column *c)
+{
+	switch (c->type) {
+	case TBL_NS:
+		return OF_TIME;
+	case TBL_BYTES:
+	case TBL_RATE:
+		return OF_BYTES;
+	case TBL_SHARE:
+		return OF_SHARE;
+	default:
+		return OF_NUMBER;
+	}
+}
+
+/* Takes TABLE.COLUMN, n characters, and what follows. */
+static int take_column(struct text *t, struct trg *trg, size_t n)
+{
+	const char *dot = memrchr(t->at, '.', n);
+	const size_t table = dot ? (size_t)(dot - t->at) : 0;
+	char numbers[TRG_WHY_BYTES];
+
+	if (!dot || !trg_find_table(trg, t->at, table))
+		return parse_fail(t, CONDITIONS);
+	t->at = dot + 1;
+	if (!trg_find_column(trg, t->at, n - table - 1, numbers))
+		return parse_fail(t, numbers[0] ? numbers : "another table, because this one has no numbers");
+	trg->what = TRG_COLUMN;
+	t->at += n - table - 1;
+	if (*t->at == '(' && take_name(t, trg->name, sizeof(trg->name)))
+		return -EINVAL;
+	skip_blanks(t);
+	return take_value(t, trg, value_of_column(&trg->column)) || take_for(t, trg) ? -EINVAL : 0;
 }
 
 static int take_all(struct text *t, struct trg *trg)
@@ -183,7 +234,7 @@ static int take_all(struct text *t, struct trg *trg)
 	while (i < NMETRICS && (strlen(metrics[i].word) != n || strncmp(t->at, metrics[i].word, n)))
 		i++;
 	if (i == NMETRICS)
-		return parse_fail(t, WORDS);
+		return take_column(t, trg, n);
 	trg->what = metrics[i].what;
 	trg->percentile = metrics[i].percentile;
 	t->at += n;
@@ -221,6 +272,8 @@ const char *trg_word(const struct trg *t)
 {
 	size_t i;
 
+	if (t->what == TRG_COLUMN)
+		return t->sheet->member;
 	for (i = 0; i < NMETRICS; i++)
 		if (metrics[i].what == t->what)
 			return metrics[i].files;

@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "trigger/trigger.h"
+#include "view/sheet.h"
 
 enum trg_what {
 	TRG_ITERATION, /* longer than `limit` ns, or than `times` the median of the iterations before */
@@ -12,6 +13,7 @@ enum trg_what {
 	TRG_MEMORY,    /* memory of the device `name` is above `limit` bytes */
 	TRG_GPU_IDLE,  /* more than `share` of the time */
 	TRG_FINDING,   /* the finding `name` explains more than `share` of the time */
+	TRG_COLUMN,    /* `column` of a row of `sheet` that matches `name` is above `limit`, or above `share` */
 	TRG_HANG,      /* a process that made iterations has made none for `limit` ns */
 };
 
@@ -21,6 +23,8 @@ struct trg {
 	char name[128];	   /* a shell pattern */
 	double percentile; /* 1: the longest call; below 0: the mean */
 	double times, share;
+	const struct view_sheet *sheet;
+	struct tbl_column column;
 	uint64_t limit;
 	uint64_t for_ns; /* it must be true for so long */
 
@@ -48,5 +52,10 @@ struct trg_loop {
 	bool unsure;
 	bool still; /* the last slice met no iteration */
 };
+
+/* column.c: find a table and then a number of it, as JSON calls them. numbers: those that the table has. */
+bool trg_find_table(struct trg *t, const char *table, size_t n);
+bool trg_find_column(struct trg *t, const char *column, size_t n, char numbers[TRG_WHY_BYTES]);
+bool trg_judge_column(const struct trg *t, const struct mdl_interval *in, char why[TRG_WHY_BYTES]);
 
 #endif
