@@ -35,6 +35,7 @@ struct mxbpf_activity; /* mxbpf_track.h */
 struct mxbpf_launch;
 struct mxbpf_sched;	   /* mxbpf_sched.h */
 struct view_trace_feature; /* view/timeline/trace.h */
+struct win_work;	   /* window/window.h */
 
 #define MDL_FEATURE_KINDS  11
 #define MDL_FEATURE_TABLES 4
@@ -83,6 +84,11 @@ struct mdl_feature {
 	int (*device)(struct mdl *m);
 	int (*activity)(struct mdl *m, const struct mxbpf_activity *a);
 	int (*launch)(struct mdl *m, const struct mxbpf_launch *l);
+	/*
+	 * Sees kernels, copies and sets that start before until_ns, in order: no such one is missing any more.
+	 * UINT64_MAX: all that is known, because another model goes on from here.
+	 */
+	int (*settled)(struct mdl *m, const struct win_work *work, size_t n, uint64_t until_ns);
 	/* Sees when a thread was off the CPU: feature/sched calls mdl_see_off_cpu(). */
 	int (*off_cpu)(struct mdl *m, const struct mxbpf_sched *r);
 	/* Sees each iteration in the window in which it ended: feature/steps calls mdl_see_iteration(). */
@@ -142,6 +148,7 @@ int mdl_see_off_cpu(struct mdl *m, const struct mxbpf_sched *r);
 int mdl_see_iteration(struct mdl *m, const struct mdl_ended *it);
 int mdl_see_activity(struct mdl *m, const struct mxbpf_activity *a);
 int mdl_see_launch(struct mdl *m, const struct mxbpf_launch *l);
+int mdl_see_settled(struct mdl *m, const struct win_work *work, size_t n, uint64_t until_ns);
 
 /* In before_row(): the row of the span is that of the range with this name, if the model tells ranges apart. */
 void mdl_in_range(struct mdl *m, uint64_t name_id);

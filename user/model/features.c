@@ -247,6 +247,11 @@ int mdl_see_launch(struct mdl *m, const struct mxbpf_launch *l)
 	TELL(launch, m, l);
 }
 
+int mdl_see_settled(struct mdl *m, const struct win_work *work, size_t n, uint64_t until_ns)
+{
+	TELL(settled, m, work, n, until_ns);
+}
+
 int features_window(struct mdl *m)
 {
 	const struct mdl_feature *const *f;

@@ -6,6 +6,9 @@
 
 #include "feature/activity/state.h"
 
+#define WORK_MIN (1u << 12)
+#define WORK_MAX (1u << 20) /* 56 MiB */
+
 struct state {
 	struct hash index;	   /* (name_id, class and kinds; process and device) -> struct activity_row * */
 	struct buf rows;	   /* struct activity_row *, owned */
@@ -21,6 +24,7 @@ struct state {
 	struct launched launched;
 	struct join join;
 	struct streams streams;
+	struct win_queue work; /* struct win_work that has not settled: all but waits */
 };
 
 static struct state *activity_state_of(struct mdl *m)
@@ -134,6 +138,7 @@ static int activity_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	const struct mxbpf_activity a = kind_activity(rec);
 	const struct mxbpf_agg_activity one = row_of_one(&a);
 	struct activity_row *row = activity_add(m, &one);
+	const struct win_work work = win_work_of(&a);
 	struct state *all = activity_state_of(m);
 
 	if (!row)
@@ -143,7 +148,7 @@ static int activity_fold(struct mdl *m, const struct mxbpf_rec *rec)
 		return -ENOMEM;
 	if (a.cls == MXBPF_ACTIVITY_SYNC)
 		return 0;
-	return streams_activity(&all->streams, &a) || join_activity(m, &all->join, &a, row) ? -ENOMEM : 0;
+	return win_put(&all->work, &work, sizeof(work)) || join_activity(m, &all->join, &a, row) ? -ENOMEM : 0;
 }
 
 static int launch_fold(struct mdl *m, const struct mxbpf_rec *rec)
@@ -266,13 +271,50 @@ bool activity_of_iteration(const struct mdl *m, uint32_t tgid, uint64_t start_ns
 	return all && all->join.on && join_of_iteration(&all->join, tgid, start_ns, start_ns + dur_ns, work);
 }
 
+/* ---- activities that wait until all that start before them have come */
+
+static int activity_by_start(const void *va, const void *vb)
+{
+	const struct win_work *a = va, *b = vb;
+	const int order = win_by_times(a, b);
+
+	if (order)
+		return order;
+	BUF_ORDER(a->tgid, b->tgid);
+	BUF_ORDER(a->edge_id, b->edge_id);
+	return 0;
+}
+
+static int settle(struct mdl *m, struct state *all, uint64_t until_ns)
+{
+	const size_t n = win_ready(&all->work, sizeof(struct win_work), activity_by_start, until_ns);
+	const struct win_work *w = (const void *)all->work.all.data;
+	int err = streams_take(&all->streams, &all->work, w, n);
+
+	err = err ? err : mdl_see_settled(m, w, n, until_ns);
+	win_take(&all->work, sizeof(*w), n);
+	all->work.kept = buf_count(&all->work.all, *w);
+	return err;
+}
+
+int activity_pending(const struct mdl *m, struct buf *out)
+{
+	const struct state *all = mdl_state_of(m, &feature_activity);
+	int err = all ? buf_put(out, all->work.all.data, all->work.all.len) : 0;
+
+	buf_sort(out, sizeof(struct win_work), activity_by_start);
+	return err;
+}
+
 static int activity_window(struct mdl *m)
 {
 	struct state *all = activity_state_of(m);
 	int err = join_window(m, &all->join);
 
 	err = err ? err : take_iterations(all);
-	return err ? err : streams_window(&all->streams);
+	if (err || !win_is_due(buf_count(&all->work.all, struct win_work), all->work.kept, WORK_MIN, WORK_MAX))
+		return err;
+	return settle(m, all, win_until(&all->work, sizeof(struct win_work), WORK_MAX));
 }
 
 static int fold_row(struct mdl *m, const struct mxbpf_rec *rec)
@@ -479,8 +521,17 @@ const struct mxbpf_agg_gpu_graph *activity_graphs(const struct mdl *m, size_t *n
 int activity_streams(const struct mdl *m, struct buf *out)
 {
 	const struct state *all = mdl_state_of(m, &feature_activity);
+	struct streams streams = {.rows = {0}};
+	struct buf work = {0};
+	int err = all ? streams_copy(&streams, &all->streams) : 0;
 
-	return all ? streams_rows(&all->streams, out) : 0;
+	err = err ? err : activity_pending(m, &work);
+	err = err || !all ? err
+			  : streams_take(&streams, &all->work, (void *)work.data, buf_count(&work, struct win_work));
+	err = err ? err : streams_emit(&streams, out);
+	streams_fini(&streams);
+	buf_fini(&work);
+	return err;
 }
 
 const struct mxbpf_agg_gpu_join *activity_joins(const struct mdl *m, size_t *n)
@@ -522,7 +573,7 @@ static int activity_emit(const struct mdl *m, struct buf *out)
 		err = a.count ? mdl_hist_emit(rows[i]->hist, &a, sizeof(a), &a.nbuckets, out) : 0;
 	}
 	err = err ? err : join_emit(&all->join, out);
-	err = err ? err : streams_rows(&all->streams, out);
+	err = err ? err : activity_streams(m, out);
 	err = err ? err : buf_put(out, all->waits.data, all->waits.len);
 	return err ? err : buf_put(out, all->accounts.data, all->accounts.len);
 }
@@ -556,14 +607,17 @@ static int activity_copy(struct mdl *to, const struct mdl *from)
 	err = err ? err : mdl_items_copy(&t->wait_index, &t->waits, &f->wait_index, &f->waits);
 	err = err ? err : launched_copy(&t->launched, &f->launched);
 	err = err ? err : join_copy(&t->join, &f->join);
+	err = err ? err : win_copy(&t->work, &f->work);
 	return err ? err : streams_copy(&t->streams, &f->streams);
 }
 
+/* What is pending counts in `from`. */
 static int activity_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 {
 	struct state *t = activity_state_of(to), *f = activity_state_of(from);
 	int err = t ? move_accounts(t, f) : -ENOMEM;
 
+	err = err ? err : settle(from, f, UINT64_MAX);
 	err = err ? err : copy_devices(t, f);
 	err = err ? err : launched_copy(&t->launched, &f->launched);
 	err = err ? err : join_move(&t->join, &f->join);
@@ -583,6 +637,7 @@ static void activity_fini(struct mdl *m)
 	launched_fini(&all->launched);
 	join_fini(&all->join);
 	streams_fini(&all->streams);
+	buf_fini(&all->work.all);
 	buf_fini(&all->ended);
 }
 

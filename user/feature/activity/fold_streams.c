@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Computes how long streams and devices were busy: the lengths of unions of intervals. Activities come out of order,
- * because CUPTI completes buffers in any order. So they are kept for a while, and then swept in the order of their
- * starts. What is pending when a table is made is swept in a copy.
+ * Computes how long streams and devices were busy: the lengths of unions of intervals, which come in the order of their
+ * starts.
  */
 #include <errno.h>
 
 #include "feature/activity/state.h"
-
-#define PENDING_MIN (1u << 12)
-#define PENDING_MAX (1u << 20) /* 32 MiB */
-
-struct interval {
-	uint64_t start_ns, end_ns;
-	uint32_t stream, device; /* 1 + index in rows */
-	bool copy;
-};
 
 struct stream {
 	struct mxbpf_agg_gpu_stream a;
@@ -23,8 +13,9 @@ struct stream {
 	uint64_t busy_until_ns, compute_until_ns, copy_until_ns;
 };
 
-static int activity_fold_streams_row_of(struct streams *s, uint32_t tgid, const struct mxbpf_track *track, bool whole,
-					uint32_t *place)
+/* Returns the row of a stream or of a whole device, or NULL if out of memory. */
+static struct stream *activity_fold_streams_row_of(struct streams *s, uint32_t tgid, const struct mxbpf_track *track,
+						   bool whole)
 {
 	const uint64_t in = whole ? 0 : win_stream(track);
 	struct stream *r;
@@ -32,17 +23,14 @@ static int activity_fold_streams_row_of(struct streams *s, uint32_t tgid, const 
 
 	r = mdl_item_put(whole ? &s->whole : &s->index, &s->rows, (uint64_t)tgid << 32 | track->device, in, sizeof(*r),
 			 &added);
-	if (!r)
-		return -ENOMEM;
-	*place = (uint32_t)(r - buf_at(&s->rows, struct stream, 0)) + 1;
-	if (!added)
-		return 0;
+	if (!r || !added)
+		return r;
 	r->a.h = (struct mxbpf_rec){.kind = MXBPF_AGG_GPU_STREAM, .size = sizeof(r->a), .tgid = tgid};
 	r->a.track = *track;
 	if (whole)
 		r->a.track.context = r->a.track.stream = 0;
 	r->a.whole = whole;
-	return 0;
+	return r;
 }
 
 static void extend(uint64_t *until_ns, __u64 *sum, uint64_t start_ns, uint64_t end_ns)
@@ -54,68 +42,43 @@ static void extend(uint64_t *until_ns, __u64 *sum, uint64_t start_ns, uint64_t e
 }
 
 /* The part of a late activity before the end of others is left out, because it may count already. */
-static void sweep_row(struct stream *r, const struct interval *i, bool late)
+static void streams_add(struct stream *r, const struct win_work *w, bool late)
 {
-	if (!r->a.count || i->start_ns < r->a.first_ns)
-		r->a.first_ns = i->start_ns;
-	if (i->end_ns > r->a.last_ns)
-		r->a.last_ns = i->end_ns;
+	if (!r->a.count || w->start_ns < r->a.first_ns)
+		r->a.first_ns = w->start_ns;
+	if (w->end_ns > r->a.last_ns)
+		r->a.last_ns = w->end_ns;
 	r->a.count++;
-	r->a.late += late && i->start_ns < r->busy_until_ns;
-	extend(&r->busy_until_ns, &r->a.busy_ns, i->start_ns, i->end_ns);
-	if (i->copy)
-		extend(&r->copy_until_ns, &r->a.copy_ns, i->start_ns, i->end_ns);
+	r->a.late += late && w->start_ns < r->busy_until_ns;
+	extend(&r->busy_until_ns, &r->a.busy_ns, w->start_ns, w->end_ns);
+	if (w->cls == MXBPF_ACTIVITY_COPY)
+		extend(&r->copy_until_ns, &r->a.copy_ns, w->start_ns, w->end_ns);
 	else
-		extend(&r->compute_until_ns, &r->a.compute_ns, i->start_ns, i->end_ns);
+		extend(&r->compute_until_ns, &r->a.compute_ns, w->start_ns, w->end_ns);
 }
 
-/* Sweeps the intervals that start before until_ns. */
-static void activity_sweep(struct buf *rows, struct win_queue *pending, uint64_t until_ns)
+int streams_take(struct streams *s, const struct win_queue *of, const struct win_work *w, size_t n)
 {
-	const size_t n = win_ready(pending, sizeof(struct interval), win_by_times, until_ns);
-	const struct interval *p;
+	struct stream *r;
 	size_t i;
-	bool late;
+	int whole;
 
-	for (i = 0; i < n; i++) {
-		p = buf_at(&pending->all, struct interval, i);
-		late = win_is_late(pending, p->start_ns);
-		sweep_row(buf_at(rows, struct stream, p->stream - 1), p, late);
-		sweep_row(buf_at(rows, struct stream, p->device - 1), p, late);
-	}
-	win_take(pending, sizeof(*p), n);
-}
-
-int streams_activity(struct streams *s, const struct mxbpf_activity *a)
-{
-	struct interval i = {
-		.start_ns = a->h.ts_ns, .end_ns = a->h.ts_ns + a->dur_ns, .copy = a->cls == MXBPF_ACTIVITY_COPY};
-
-	if (activity_fold_streams_row_of(s, a->h.tgid, &a->track, false, &i.stream) ||
-	    activity_fold_streams_row_of(s, a->h.tgid, &a->track, true, &i.device))
-		return -ENOMEM;
-	return win_put(&s->pending, &i, sizeof(i));
-}
-
-int streams_window(struct streams *s)
-{
-	if (!win_is_due(buf_count(&s->pending.all, struct interval), s->pending.kept, PENDING_MIN, PENDING_MAX))
-		return 0;
-	activity_sweep(&s->rows, &s->pending, win_until(&s->pending, sizeof(struct interval), PENDING_MAX));
-	s->pending.kept = buf_count(&s->pending.all, struct interval);
+	for (i = 0; i < n; i++)
+		for (whole = 0; whole < 2; whole++) {
+			r = activity_fold_streams_row_of(s, w[i].tgid, &w[i].track, whole);
+			if (!r)
+				return -ENOMEM;
+			streams_add(r, &w[i], win_is_late(of, w[i].start_ns));
+		}
 	return 0;
 }
 
 int streams_fold(struct streams *s, const struct mxbpf_agg_gpu_stream *a)
 {
-	struct stream *r;
-	uint32_t place;
+	struct stream *r = a->count ? activity_fold_streams_row_of(s, a->h.tgid, &a->track, a->whole) : NULL;
 
-	if (!a->count)
-		return 0;
-	if (activity_fold_streams_row_of(s, a->h.tgid, &a->track, a->whole, &place))
-		return -ENOMEM;
-	r = buf_at(&s->rows, struct stream, place - 1);
+	if (!r)
+		return a->count ? -ENOMEM : 0;
 	if (!r->a.count || a->first_ns < r->a.first_ns)
 		r->a.first_ns = a->first_ns;
 	r->a.last_ns = a->last_ns > r->a.last_ns ? a->last_ns : r->a.last_ns;
@@ -127,46 +90,29 @@ int streams_fold(struct streams *s, const struct mxbpf_agg_gpu_stream *a)
 	return 0;
 }
 
-/* Sweeps everything in copies of the rows. The caller frees them. */
-static int sweep_all(const struct streams *s, struct buf *rows)
+int streams_emit(const struct streams *s, struct buf *out)
 {
-	struct win_queue pending = {.kept = 0};
-	const int err = buf_put(rows, s->rows.data, s->rows.len) || win_copy(&pending, &s->pending);
-
-	if (!err)
-		activity_sweep(rows, &pending, UINT64_MAX);
-	buf_fini(&pending.all);
-	return err ? -ENOMEM : 0;
-}
-
-int streams_rows(const struct streams *s, struct buf *out)
-{
-	struct buf rows = {0};
 	size_t i;
-	int err = sweep_all(s, &rows);
+	int err = 0;
 
-	for (i = 0; !err && i < buf_count(&rows, struct stream); i++)
-		if (buf_at(&rows, struct stream, i)->a.count)
-			err = buf_put(out, &buf_at(&rows, struct stream, i)->a, sizeof(struct mxbpf_agg_gpu_stream));
-	buf_fini(&rows);
+	for (i = 0; !err && i < buf_count(&s->rows, struct stream); i++)
+		if (buf_at(&s->rows, struct stream, i)->a.count)
+			err = buf_put(out, &buf_at(&s->rows, struct stream, i)->a, sizeof(struct mxbpf_agg_gpu_stream));
 	return err;
 }
 
 int streams_copy(struct streams *to, const struct streams *from)
 {
-	if (hash_copy(&to->index, &from->index) || hash_copy(&to->whole, &from->whole) ||
-	    buf_put(&to->rows, from->rows.data, from->rows.len))
-		return -ENOMEM;
-	return win_copy(&to->pending, &from->pending);
+	return hash_copy(&to->whole, &from->whole) ? -ENOMEM
+						   : mdl_items_copy(&to->index, &to->rows, &from->index, &from->rows);
 }
 
-/* What is pending counts in `from`. `to` begins with what was busy then. */
-int streams_move(struct streams *to, struct streams *from)
+int streams_move(struct streams *to, const struct streams *from)
 {
 	struct stream *r;
 	size_t i;
 
-	if (hash_copy(&to->index, &from->index) || hash_copy(&to->whole, &from->whole) || sweep_all(from, &to->rows))
+	if (streams_copy(to, from))
 		return -ENOMEM;
 	for (i = 0; i < buf_count(&to->rows, struct stream); i++) {
 		r = buf_at(&to->rows, struct stream, i);
@@ -180,5 +126,4 @@ void streams_fini(struct streams *s)
 {
 	hash_fini(&s->whole);
 	mdl_items_fini(&s->index, &s->rows);
-	buf_fini(&s->pending.all);
 }

@@ -116,18 +116,18 @@ int join_copy(struct join *to, const struct join *from);
 /* ---- fold_streams.c: how busy streams and devices were */
 
 struct streams {
-	struct hash index;	  /* (process and device, context and stream) -> 1 + index in rows */
-	struct hash whole;	  /* (process and device, 0) -> 1 + index in rows */
-	struct buf rows;	  /* struct stream */
-	struct win_queue pending; /* struct interval */
+	struct hash index; /* (process and device, context and stream) -> 1 + index in rows */
+	struct hash whole; /* (process and device, 0) -> 1 + index in rows */
+	struct buf rows;   /* struct stream */
 };
 
-int streams_activity(struct streams *s, const struct mxbpf_activity *a);
-int streams_window(struct streams *s);
+/* Takes activities of a queue in the order of their starts. */
+int streams_take(struct streams *s, const struct win_queue *of, const struct win_work *w, size_t n);
 int streams_fold(struct streams *s, const struct mxbpf_agg_gpu_stream *a);
-int streams_rows(const struct streams *s, struct buf *out);
+int streams_emit(const struct streams *s, struct buf *out);
 int streams_copy(struct streams *to, const struct streams *from);
-int streams_move(struct streams *to, struct streams *from);
+/* `to` begins with what was busy then. */
+int streams_move(struct streams *to, const struct streams *from);
 void streams_fini(struct streams *s);
 
 #endif

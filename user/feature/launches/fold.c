@@ -5,8 +5,6 @@
 #include "feature/activity/activity.h"
 #include "feature/launches/state.h"
 
-#define WORK_MIN  (1u << 12)
-#define WORK_MAX  (1u << 18) /* 14 MiB */
 #define CALLS_MAX (1u << 18) /* 14 MiB; if there are more, the oldest half is forgotten */
 #define ROWS_MAX  4096	     /* beyond that, new calls and streams count in one row without a name */
 
@@ -75,15 +73,10 @@ static int fold_types(struct mdl *m, const struct mxbpf_rec *rec)
 
 /* ---- what a sweep needs */
 
+/* Makes the state, because a model without it has no records of what is pending. */
 static int activity(struct mdl *m, const struct mxbpf_activity *a)
 {
-	const struct win_work work = win_work_of(a);
-	struct launches_state *t;
-
-	if (a->cls == MXBPF_ACTIVITY_SYNC) /* a wait is no work of a device */
-		return 0;
-	t = launches_state_of(m);
-	return t ? win_put(&t->work, &work, sizeof(work)) : -ENOMEM;
+	return launches_state_of(m) ? 0 : -ENOMEM;
 }
 
 /* activity_calls() has the launch as its last one. */
@@ -99,23 +92,17 @@ static int launched(struct mdl *m, const struct mxbpf_launch *l)
 	return buf_put_latest(&t->calls, &call, sizeof(call), CALLS_MAX);
 }
 
-static int window(struct mdl *m)
+static int settled(struct mdl *m, const struct win_work *work, size_t n, uint64_t until_ns)
 {
 	struct launches_state *t = launches_state_of(m);
-	int err;
 
-	if (!win_is_due(buf_count(&t->work.all, struct win_work), t->work.kept, WORK_MIN, WORK_MAX))
-		return 0;
-	err = launches_sweep(m, t, win_until(&t->work, sizeof(struct win_work), WORK_MAX));
-	t->work.kept = buf_count(&t->work.all, struct win_work);
-	return err;
+	return t ? launches_sweep(m, t, work, n, until_ns) : -ENOMEM;
 }
 
 /* ---- the state */
 
 static void state_fini(struct launches_state *t)
 {
-	buf_fini(&t->work.all);
 	buf_fini(&t->calls);
 	mdl_items_fini(&t->row_index, &t->rows);
 	mdl_items_fini(&t->stream_index, &t->streams);
@@ -131,8 +118,7 @@ static int copy_buf(struct buf *to, const struct buf *from)
 /* Copies what is kept for a sweep. */
 static int copy_kept(struct launches_state *to, const struct launches_state *from)
 {
-	if (win_copy(&to->work, &from->work) || copy_buf(&to->calls, &from->calls) ||
-	    hash_copy(&to->types, &from->types) ||
+	if (copy_buf(&to->calls, &from->calls) || hash_copy(&to->types, &from->types) ||
 	    mdl_items_copy(&to->stream_index, &to->streams, &from->stream_index, &from->streams))
 		return -ENOMEM;
 	return mdl_items_copy(&to->device_index, &to->devices, &from->device_index, &from->devices);
@@ -149,14 +135,18 @@ static int copy_state(struct launches_state *to, const struct launches_state *fr
 static int finished(const struct mdl *m, struct launches_state *all)
 {
 	const struct launches_state *t = mdl_state_of(m, &feature_launches);
+	struct buf work = {0};
 	int err = t ? copy_state(all, t) : 0;
 
-	return err || !t ? err : launches_sweep(m, all, UINT64_MAX);
+	err = err ? err : activity_pending(m, &work);
+	err = err ? err : launches_sweep(m, all, (void *)work.data, buf_count(&work, struct win_work), UINT64_MAX);
+	buf_fini(&work);
+	return err;
 }
 
 int launches_rows(const struct mdl *m, struct buf *out)
 {
-	struct launches_state all = {.work.kept = 0};
+	struct launches_state all = {.calls = {0}};
 	int err = finished(m, &all);
 
 	err = err ? err : copy_buf(out, &all.rows);
@@ -179,7 +169,7 @@ static int put_types(const struct launches_state *all, struct buf *out)
 
 int launches_types(const struct mdl *m, struct buf *out)
 {
-	struct launches_state all = {.work.kept = 0};
+	struct launches_state all = {.calls = {0}};
 	int err = finished(m, &all);
 
 	err = err ? err : put_types(&all, out);
@@ -189,7 +179,7 @@ int launches_types(const struct mdl *m, struct buf *out)
 
 static int launches_emit(const struct mdl *m, struct buf *out)
 {
-	struct launches_state all = {.work.kept = 0};
+	struct launches_state all = {.calls = {0}};
 	struct launches_row *r;
 	size_t i;
 	int err = finished(m, &all);
@@ -211,14 +201,15 @@ static int launches_copy(struct mdl *to, const struct mdl *from)
 	return t ? copy_state(t, mdl_state_of(from, &feature_launches)) : -ENOMEM;
 }
 
-/* What is pending counts in `from`. `to` begins with the calls without work and the queues of then. */
+/* What had work counts in `from`, whose activities have settled. `to` begins with the calls without work and the queues
+ * of then. */
 static int launches_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 {
-	struct launches_state *t = launches_state_of(to), *f = launches_state_of(from);
+	struct launches_state *t = launches_state_of(to);
 	struct launches_device *d;
 	size_t i;
 
-	if (!t || launches_sweep(from, f, UINT64_MAX) || copy_kept(t, f))
+	if (!t || copy_kept(t, launches_state_of(from)))
 		return -ENOMEM;
 	for (i = 0; i < buf_count(&t->devices, *d); i++) {
 		d = buf_at(&t->devices, struct launches_device, i);
@@ -245,7 +236,7 @@ const struct mdl_feature feature_launches = {
 	.kinds = {{MXBPF_AGG_GPU_LAUNCH, launches_fold}, {MXBPF_AGG_GPU_TYPES, fold_types}},
 	.activity = activity,
 	.launch = launched,
-	.window = window,
+	.settled = settled,
 	.emit = launches_emit,
 	.copy = launches_copy,
 	.move = launches_move,

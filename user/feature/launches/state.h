@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state of the feature. Launches and activities come out of order, so they are kept for a while, and then swept in
- * the order of time.
+ * The state of the feature. Launches come out of order, so they are kept for a while, and then counted in the order of
+ * time.
  */
 #ifndef FEATURE_LAUNCHES_STATE_H
 #define FEATURE_LAUNCHES_STATE_H
@@ -33,7 +33,6 @@ struct launches_device {
 };
 
 struct launches_state {
-	struct win_queue work;	  /* struct win_work: kernels, copies and sets that are not joined yet */
 	struct buf calls;	  /* struct launches_call by number: not counted yet */
 	struct hash row_index;	  /* (call and stream, process and device) -> 1 + index in rows */
 	struct buf rows;	  /* struct launches_row */
@@ -48,10 +47,11 @@ struct launches_state {
 struct launches_row *launches_row_of(struct launches_state *t, const struct mxbpf_agg_gpu_launch *like);
 
 /*
- * sweep.c: joins and counts the work that starts before until_ns, and the launches whose work is complete then.
- * UINT64_MAX: all of it. Returns 0 or -ENOMEM.
+ * sweep.c: joins and counts work, which is all that starts before until_ns, and the launches whose work is complete
+ * then. UINT64_MAX: all launches that have work. Returns 0 or -ENOMEM.
  */
-int launches_sweep(const struct mdl *m, struct launches_state *t, uint64_t until_ns);
+int launches_sweep(const struct mdl *m, struct launches_state *t, const struct win_work *work, size_t n,
+		   uint64_t until_ns);
 
 /* types.c: these take work in the order of its starts. All return 0 or -ENOMEM. */
 int launches_types_take(const struct mdl *m, struct launches_state *t, const struct win_work *w);

@@ -29,18 +29,6 @@ static int launches_by_time(const void *va, const void *vb)
 	return 0;
 }
 
-static int launches_by_start(const void *va, const void *vb)
-{
-	const struct win_work *a = va, *b = vb;
-	const int order = win_by_times(a, b);
-
-	if (order)
-		return order;
-	BUF_ORDER(a->tgid, b->tgid);
-	BUF_ORDER(a->edge_id, b->edge_id);
-	return 0;
-}
-
 /* ---- work and its calls */
 
 static int launches_by_number(const void *va, const void *vb)
@@ -71,22 +59,18 @@ static void launches_join(struct launches_call *c, const struct win_work *w)
 	c->nwork++;
 }
 
-static int join_all(const struct mdl *m, struct launches_state *t, uint64_t until_ns)
+static int join_all(const struct mdl *m, struct launches_state *t, const struct win_work *work, size_t n)
 {
-	const size_t n = win_ready(&t->work, sizeof(struct win_work), launches_by_start, until_ns);
-	const struct win_work *w;
 	struct launches_call *c;
 	size_t i;
 	int err = 0;
 
 	for (i = 0; !err && i < n; i++) {
-		w = buf_at(&t->work.all, struct win_work, i);
-		c = call_of(m, t, w);
+		c = call_of(m, t, &work[i]);
 		if (c)
-			launches_join(c, w);
-		err = launches_types_take(m, t, w);
+			launches_join(c, &work[i]);
+		err = launches_types_take(m, t, &work[i]);
 	}
-	win_take(&t->work, sizeof(*w), i);
 	return err;
 }
 
@@ -168,9 +152,9 @@ static int count_due(struct launches_state *t, struct buf *dues)
 /* Counts the calls that have their work, and forgets those that will have none. */
 static int count_all(const struct mdl *m, struct launches_state *t, uint64_t until_ns)
 {
-	const uint64_t settled_ns = until_ns == UINT64_MAX ? until_ns : until_ns > SETTLE_NS ? until_ns - SETTLE_NS : 0;
-	const uint64_t now_ns = until_ns == UINT64_MAX ? t->work.newest_ns : until_ns;
-	const uint64_t since_ns = now_ns > KEEP_NS ? now_ns - KEEP_NS : 0;
+	const bool all = until_ns == UINT64_MAX;
+	const uint64_t settled_ns = all ? until_ns : until_ns > SETTLE_NS ? until_ns - SETTLE_NS : 0;
+	const uint64_t since_ns = !all && until_ns > KEEP_NS ? until_ns - KEEP_NS : 0;
 	struct launches_call *c = (struct launches_call *)t->calls.data;
 	const size_t n = buf_count(&t->calls, *c);
 	struct buf dues = {0}, left = {0};
@@ -192,9 +176,10 @@ static int count_all(const struct mdl *m, struct launches_state *t, uint64_t unt
 	return err;
 }
 
-int launches_sweep(const struct mdl *m, struct launches_state *t, uint64_t until_ns)
+int launches_sweep(const struct mdl *m, struct launches_state *t, const struct win_work *work, size_t n,
+		   uint64_t until_ns)
 {
-	int err = join_all(m, t, until_ns);
+	int err = join_all(m, t, work, n);
 
 	err = err ? err : count_all(m, t, until_ns);
 	if (!err && until_ns == UINT64_MAX)
