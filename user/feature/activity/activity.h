@@ -45,6 +45,8 @@ const struct activity_call *activity_calls(const struct mdl *m, size_t *n);
 uint64_t activity_call_number(const struct mdl *m, const struct activity_call *l);
 const struct activity_call *activity_call_at(const struct mdl *m, uint64_t number); /* NULL: it was forgotten */
 uint64_t activity_calls_lost_ns(const struct mdl *m); /* latest end of one that was forgotten */
+/* Lets hooks `settled` see what can be seen already, for a feature that keeps much until then. Returns 0 or -ENOMEM. */
+int activity_settle_work(struct mdl *m);
 /* Appends struct win_work: what hooks `settled` have not seen yet, in the same order. Returns 0 or -ENOMEM. */
 int activity_pending(const struct mdl *m, struct buf *out);
 

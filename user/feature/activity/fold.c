@@ -281,6 +281,7 @@ static int activity_by_start(const void *va, const void *vb)
 	if (order)
 		return order;
 	BUF_ORDER(a->tgid, b->tgid);
+	BUF_ORDER(win_stream(&a->track), win_stream(&b->track));
 	BUF_ORDER(a->edge_id, b->edge_id);
 	return 0;
 }
@@ -295,6 +296,13 @@ static int settle(struct mdl *m, struct state *all, uint64_t until_ns)
 	win_take(&all->work, sizeof(*w), n);
 	all->work.kept = buf_count(&all->work.all, *w);
 	return err;
+}
+
+int activity_settle_work(struct mdl *m)
+{
+	struct state *all = activity_state_of(m);
+
+	return all ? settle(m, all, win_until(&all->work, sizeof(struct win_work), WORK_MAX)) : -ENOMEM;
 }
 
 int activity_pending(const struct mdl *m, struct buf *out)
@@ -314,7 +322,7 @@ static int activity_window(struct mdl *m)
 	err = err ? err : take_iterations(all);
 	if (err || !win_is_due(buf_count(&all->work.all, struct win_work), all->work.kept, WORK_MIN, WORK_MAX))
 		return err;
-	return settle(m, all, win_until(&all->work, sizeof(struct win_work), WORK_MAX));
+	return activity_settle_work(m);
 }
 
 static int fold_row(struct mdl *m, const struct mxbpf_rec *rec)

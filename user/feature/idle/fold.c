@@ -4,12 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/activity/activity.h"
 #include "feature/idle/state.h"
 #include "mxbpf_sched.h"
 
 #define ROWS_MAX    4096 /* beyond that, a new name or stack counts in the row without one */
-#define WORK_MIN    (1u << 12)
-#define WORK_MAX    (1u << 18) /* 14 MiB */
 #define SPANS_MIN   (1u << 14)
 #define SPANS_MAX   (1u << 18) /* 14 MiB */
 #define BACKLOG_MAX (1u << 12) /* spans before the first sign of a GPU */
@@ -144,16 +143,13 @@ static int device(struct mdl *m)
 static int activity(struct mdl *m, const struct mxbpf_activity *a)
 {
 	const struct idle_wait wait = {win_stream(&a->track), a->h.ts_ns, a->h.tgid};
-	const struct win_work work = win_work_of(a);
 	struct idle_state *t = idle_state_of(m);
 
 	if (!t || idle_fold_begin(t))
 		return -ENOMEM;
-	if (a->cls == MXBPF_ACTIVITY_SYNC)
-		return a->sync_type == MXBPF_SYNC_STREAM_WAITS
-			       ? buf_put_latest(&t->waits, &wait, sizeof(wait), WAITS_MAX)
-			       : 0;
-	return win_put(&t->work, &work, sizeof(work));
+	if (a->cls != MXBPF_ACTIVITY_SYNC || a->sync_type != MXBPF_SYNC_STREAM_WAITS)
+		return 0;
+	return buf_put_latest(&t->waits, &wait, sizeof(wait), WAITS_MAX);
 }
 
 static int launched(struct mdl *m, const struct mxbpf_launch *l)
@@ -252,28 +248,53 @@ static void forget_spans(struct idle_state *t)
 	memmove(s, s + n / 2, t->spans.len);
 }
 
-static int window(struct mdl *m)
+/* Notes between which work a device was seen. */
+static int add_busy(struct idle_state *t, const struct idle_device *d)
+{
+	const struct mxbpf_agg_gpu_idle busy = {
+		.h.tgid = d->tgid, .device = d->device, .first_ns = d->first_ns, .last_ns = d->now_ns};
+
+	return idle_add(t, &busy);
+}
+
+/* Takes work as idle_sweep() does. */
+static int take_work(const struct mdl *m, struct idle_state *t, const struct win_work *work, size_t n,
+		     uint64_t until_ns)
+{
+	const bool all = until_ns == UINT64_MAX;
+	int err = n || t->devices.len ? idle_sweep(m, t, work, n, until_ns) : 0;
+	size_t i;
+
+	for (i = 0; !err && all && i < buf_count(&t->devices, struct idle_device); i++)
+		err = add_busy(t, buf_at(&t->devices, struct idle_device, i));
+	return err ? err : idle_steps_make(m, t, all);
+}
+
+static int settled(struct mdl *m, const struct win_work *work, size_t n, uint64_t until_ns)
 {
 	struct idle_state *t = idle_state_of(m);
-	const size_t nwork = buf_count(&t->work.all, struct win_work), nspans = buf_count(&t->spans, struct idle_span);
-	int err;
+	const int err = t ? take_work(m, t, work, n, until_ns) : -ENOMEM;
 
-	if (!win_is_due(nwork, t->work.kept, WORK_MIN, WORK_MAX) &&
-	    !win_is_due(nspans, t->kept_spans, SPANS_MIN, SPANS_MAX))
-		return 0;
-	err = idle_sweep(m, t, win_until(&t->work, sizeof(struct win_work), WORK_MAX));
-	err = err ? err : idle_steps_make(m, t, false);
+	if (err)
+		return err;
 	forget_spans(t);
-	t->work.kept = buf_count(&t->work.all, struct win_work);
 	t->kept_spans = buf_count(&t->spans, struct idle_span);
-	return err;
+	return 0;
+}
+
+static int window(struct mdl *m)
+{
+	const struct idle_state *t = idle_state_of(m);
+
+	return win_is_due(buf_count(&t->spans, struct idle_span), t->kept_spans, SPANS_MIN, SPANS_MAX)
+		       ? activity_settle_work(m)
+		       : 0;
 }
 
 /* ---- the state */
 
 static void state_fini(struct idle_state *t)
 {
-	buf_fini(&t->work.all);
 	buf_fini(&t->waits);
 	buf_fini(&t->spans);
 	free(t->backlog);
@@ -311,9 +332,8 @@ static int copy_kept(struct idle_state *to, const struct idle_state *from)
 	to->lost_ns = from->lost_ns;
 	to->switched = from->switched;
 	to->off_lost_ns = from->off_lost_ns;
-	if (win_copy(&to->work, &from->work) || copy_buf(&to->waits, &from->waits) ||
-	    copy_buf(&to->spans, &from->spans) || copy_buf(&to->off, &from->off) ||
-	    hash_copy(&to->streams, &from->streams) || copy_backlog(to, from))
+	if (copy_buf(&to->waits, &from->waits) || copy_buf(&to->spans, &from->spans) ||
+	    copy_buf(&to->off, &from->off) || hash_copy(&to->streams, &from->streams) || copy_backlog(to, from))
 		return -ENOMEM;
 	return mdl_items_copy(&to->device_index, &to->devices, &from->device_index, &from->devices);
 }
@@ -326,44 +346,25 @@ static int copy_state(struct idle_state *to, const struct idle_state *from)
 	return mdl_items_copy(&to->row_index, &to->rows, &from->row_index, &from->rows);
 }
 
-/* Notes between which work a device was seen. */
-static int add_busy(struct idle_state *t, const struct idle_device *d)
-{
-	const struct mxbpf_agg_gpu_idle busy = {
-		.h.tgid = d->tgid, .device = d->device, .first_ns = d->first_ns, .last_ns = d->now_ns};
-
-	return idle_add(t, &busy);
-}
-
-/* Sweeps everything. */
-static int idle_finish(const struct mdl *m, struct idle_state *t)
-{
-	size_t i;
-	int err = t->work.all.len || t->devices.len ? idle_sweep(m, t, UINT64_MAX) : 0;
-
-	for (i = 0; !err && i < buf_count(&t->devices, struct idle_device); i++)
-		err = add_busy(t, buf_at(&t->devices, struct idle_device, i));
-	return err ? err : idle_steps_make(m, t, true);
-}
-
 int idle_results(const struct mdl *m, struct idle_results *out)
 {
 	const struct idle_state *t = mdl_state_of(m, &feature_idle);
 	struct idle_state all = {.on = false};
+	struct buf work = {0};
 	int err;
 
 	if (!t || (!t->on && !t->rows.len))
 		return 0;
 	err = copy_state(&all, t);
-	err = err ? err : idle_finish(m, &all);
-	if (err) {
-		state_fini(&all);
-		return err;
+	err = err ? err : activity_pending(m, &work);
+	err = err ? err : take_work(m, &all, (void *)work.data, buf_count(&work, struct win_work), UINT64_MAX);
+	buf_fini(&work);
+	if (!err) {
+		*out = (struct idle_results){all.rows, all.pieces, all.steps};
+		all.rows = all.pieces = all.steps = (struct buf){0};
 	}
-	*out = (struct idle_results){all.rows, all.pieces, all.steps};
-	all.rows = all.pieces = all.steps = (struct buf){0};
 	state_fini(&all);
-	return 0;
+	return err;
 }
 
 void idle_results_fini(struct idle_results *r)
@@ -401,20 +402,19 @@ static int idle_copy(struct mdl *to, const struct mdl *from)
 	return t ? copy_state(t, mdl_state_of(from, &feature_idle)) : -ENOMEM;
 }
 
-/* What is pending counts in `from`. `to` begins with the work that each device had then. */
+/* `to` begins with the work that each device had when all had settled in `from`. */
 static int idle_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 {
 	struct idle_state *t = idle_state_of(to), *f = idle_state_of(from);
 	struct idle_device *d;
 	size_t i;
 
-	if (!t || idle_finish(from, f) || copy_kept(t, f))
+	if (!t || copy_kept(t, f))
 		return -ENOMEM;
 	for (i = 0; i < buf_count(&t->devices, *d); i++) {
 		d = buf_at(&t->devices, struct idle_device, i);
 		d->first_ns = d->now_ns;
 	}
-	forget_spans(t);
 	mdl_items_fini(&f->device_index, &f->devices);
 	f->device_index = (struct hash){0};
 	f->devices = (struct buf){0};
@@ -446,6 +446,7 @@ const struct mdl_feature feature_idle = {
 	.activity = activity,
 	.launch = launched,
 	.off_cpu = off_cpu,
+	.settled = settled,
 	.window = window,
 	.emit = idle_emit,
 	.copy = idle_copy,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state of the feature. Activities, launches and spans come out of order, so they are kept for a while, and then
- * swept in the order of time.
+ * The state of the feature. Spans come out of order, so they are kept until activities are known in order, and then
+ * both are swept in the order of time.
  */
 #ifndef FEATURE_IDLE_STATE_H
 #define FEATURE_IDLE_STATE_H
@@ -41,7 +41,6 @@ struct idle_device {
 
 struct idle_state {
 	bool on;		   /* a sign of a GPU was seen: all spans are kept, not only the last ones */
-	struct win_queue work;	   /* struct win_work: kernels, sets and copies */
 	struct buf waits;	   /* struct idle_wait */
 	struct buf spans;	   /* struct idle_span */
 	struct idle_span *backlog; /* a ring of the last spans while `on` is false; NULL: none. Owned. */
@@ -65,10 +64,10 @@ struct idle_state {
 struct mxbpf_agg_gpu_idle *idle_row(struct idle_state *t, const struct mxbpf_agg_gpu_idle *like);
 
 /*
- * sweep.c: gives the time until the last work that starts before until_ns to its causes, and removes that work.
- * UINT64_MAX: all of it. Returns 0 or -ENOMEM.
+ * sweep.c: gives the time until the last start of work to its causes. The work is all that starts before until_ns.
+ * UINT64_MAX: the time until the last end. Returns 0 or -ENOMEM.
  */
-int idle_sweep(const struct mdl *m, struct idle_state *t, uint64_t until_ns);
+int idle_sweep(const struct mdl *m, struct idle_state *t, const struct win_work *work, size_t n, uint64_t until_ns);
 
 /* steps.c: keeps a piece, or lengthens the last one. Returns 0 or -ENOMEM. */
 int idle_piece_put(struct idle_state *t, const struct mxbpf_gpu_idle *piece);

@@ -37,19 +37,6 @@ struct gap {
 
 /* ---- orders */
 
-static int idle_sweep_by_start(const void *va, const void *vb)
-{
-	const struct win_work *a = va, *b = vb;
-	const int order = win_by_times(a, b);
-
-	if (order)
-		return order;
-	BUF_ORDER(a->tgid, b->tgid);
-	BUF_ORDER(win_stream(&a->track), win_stream(&b->track));
-	BUF_ORDER(a->edge_id, b->edge_id);
-	return 0;
-}
-
 static int by_stream(const void *va, const void *vb)
 {
 	const struct idle_wait *a = va, *b = vb;
@@ -430,19 +417,18 @@ static void idle_forget(struct idle_state *t, uint64_t until_ns)
 	t->waits.len = n * sizeof(*w);
 }
 
-int idle_sweep(const struct mdl *m, struct idle_state *t, uint64_t until_ns)
+int idle_sweep(const struct mdl *m, struct idle_state *t, const struct win_work *work, size_t n, uint64_t until_ns)
 {
 	struct sweep s = {.m = m, .t = t};
-	const size_t n = win_ready(&t->work, sizeof(struct win_work), idle_sweep_by_start, until_ns);
 	size_t i, k;
 	int err = idle_sweep_begin(m, &s);
 
 	for (i = 0; !err && i < n; i++)
-		err = idle_take(&s, buf_at(&t->work.all, struct win_work, i));
+		err = idle_take(&s, &work[i]);
 	for (k = 0; !err && until_ns == UINT64_MAX && k < buf_count(&t->devices, struct idle_device); k++)
 		err = idle_settle(&s, buf_at(&t->devices, struct idle_device, k), NULL);
-	win_take(&t->work, sizeof(struct win_work), i);
-	idle_forget(t, until_ns == UINT64_MAX ? t->work.newest_ns : until_ns);
+	if (until_ns != UINT64_MAX)
+		idle_forget(t, until_ns);
 	idle_threads_fini(&s.threads);
 	buf_fini(&s.looks);
 	return err;
