@@ -320,13 +320,13 @@ static void put_gpu(struct buf *b, unsigned step)
 	unsigned i;
 
 	for (i = 0; i < RANKS; i++) {
-		a = kernel(b, PID + i, NCCL_KERNEL, at + (i == 1 ? 20 : 10) * MS, at + 25 * MS);
-		a->domain = MXBPF_DOMAIN_CUPTI;
-		a->edge_id = step + 1;
 		l = rec(b, MXBPF_LAUNCH, sizeof(*l), PID + i, at + 2 * MS);
 		l->edge_id = step + 1;
 		l->tid = PID + i;
 		l->domain = MXBPF_DOMAIN_CUPTI;
+		a = kernel(b, PID + i, NCCL_KERNEL, at + (i == 1 ? 20 : 10) * MS, at + 25 * MS);
+		a->domain = MXBPF_DOMAIN_CUPTI;
+		a->edge_id = step + 1;
 		kernel(b, PID + i, GEMM, at, at + 12 * MS);
 		kernel(b, PID + i, GEMM, at + 24 * MS, at + 30 * MS);
 		call(b, PID + i, NCCL_CALL, at + MS, at + 3 * MS)->flags = MXBPF_SPAN_USER;

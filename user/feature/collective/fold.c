@@ -8,12 +8,13 @@
 #include <errno.h>
 #include <string.h>
 
-#define EVENTS_MAX   (1u << 17) /* 12 MiB; beyond that, the older half becomes rows */
-#define EVENTS_KEPT  (1u << 16) /* in a recording */
-#define CALLS_MAX    (1u << 16)
-#define LAUNCHES_MAX (1u << 15)
-#define NAMES_MAX    (1u << 16)
-#define ROWS_MAX     8192 /* beyond that, a row has all parts of an operation that have none */
+#include "feature/activity/activity.h"
+
+#define EVENTS_MAX  (1u << 17) /* 12 MiB; beyond that, the older half becomes rows */
+#define EVENTS_KEPT (1u << 16) /* in a recording */
+#define CALLS_MAX   (1u << 16)
+#define NAMES_MAX   (1u << 16)
+#define ROWS_MAX    8192 /* beyond that, a row has all parts of an operation that have none */
 
 static struct state *collective_state_of(struct mdl *m)
 {
@@ -115,19 +116,14 @@ static int add_parts(struct state *t, const struct buf *parts)
 
 /* ---- what a kernel's launch says */
 
-static uint64_t edge_of(uint32_t tgid, uint16_t domain)
+static void find_launch(const struct mdl *m, struct event *e)
 {
-	return (uint64_t)tgid << 16 | domain;
-}
-
-static void find_launch(const struct state *t, struct event *e)
-{
-	const uint64_t *at = e->edge_id ? hash_get(&t->by_edge, e->edge_id, edge_of(e->c.h.tgid, e->domain)) : NULL;
-	const struct launch *l = at && *at ? buf_at(&t->launches, struct launch, *at - 1) : NULL;
+	const struct activity_call *l =
+		e->edge_id ? activity_call_of(m, e->c.h.tgid, e->domain, e->edge_id, e->c.h.ts_ns) : NULL;
 
 	if (!l)
 		return;
-	e->launched_ns = l->at_ns;
+	e->launched_ns = l->start_ns;
 	e->c.tid = l->tid;
 }
 
@@ -177,7 +173,7 @@ static void tell_call(struct event *e, const struct call *c)
  * Gives kernels what the calls that launched them say: ranges of NCCL, and calls of the framework. A kernel's name
  * alone does not tell all operations.
  */
-static int resolve(const struct state *t, struct buf *events)
+static int resolve(const struct mdl *m, const struct state *t, struct buf *events)
 {
 	struct buf calls = {0};
 	const struct call *c;
@@ -187,8 +183,8 @@ static int resolve(const struct state *t, struct buf *events)
 
 	for (i = 0; i < buf_count(events, *e); i++) {
 		e = buf_at(events, struct event, i);
-		if (e->c.backend == MXBPF_BACKEND_NCCL && !e->launched_ns)
-			find_launch(t, e);
+		if (!e->launched_ns)
+			find_launch(m, e);
 	}
 	err = err ? err : said_resolve(t, events);
 	buf_sort(&calls, sizeof(*c), collective_fold_by_thread);
@@ -228,12 +224,12 @@ static int parts_of(const struct event *e, size_t n, struct buf *out)
 }
 
 /* Adds the older half up. */
-static int collective_fold_sweep(struct state *t)
+static int collective_fold_sweep(const struct mdl *m, struct state *t)
 {
 	struct event *e = (struct event *)t->events.data;
 	const size_t n = buf_count(&t->events, *e), old = n - n / 2;
 	struct buf parts = {0};
-	int err = resolve(t, &t->events);
+	int err = resolve(m, t, &t->events);
 
 	buf_sort(&t->events, sizeof(*e), collective_by_end);
 	err = err ? err : parts_of(e, old, &parts);
@@ -245,9 +241,9 @@ static int collective_fold_sweep(struct state *t)
 	return err;
 }
 
-static int put_event(struct state *t, const struct event *e)
+static int put_event(const struct mdl *m, struct state *t, const struct event *e)
 {
-	const int err = buf_count(&t->events, *e) >= EVENTS_MAX ? collective_fold_sweep(t) : 0;
+	const int err = buf_count(&t->events, *e) >= EVENTS_MAX ? collective_fold_sweep(m, t) : 0;
 
 	return err ? err : buf_put(&t->events, e, sizeof(*e));
 }
@@ -300,17 +296,17 @@ static int collective_span(struct mdl *m, struct mdl_row *row, const struct mxbp
 	if (what >> 8 == MXBPF_BACKEND_NCCL) {
 		const struct call c = {s->h.ts_ns, s->h.ts_ns + s->dur_ns, bytes, s->h.tgid, s->tid, (uint8_t)what};
 
-		t->nccl = true;
 		return buf_put_latest(&t->calls, &c, sizeof(c), CALLS_MAX);
 	}
-	return put_event(t, &(struct event){.c = {.h = s->h,
-						  .dur_ns = s->dur_ns,
-						  .bytes = bytes,
-						  .lane = s->end_tid,
-						  .tid = s->tid,
-						  .backend = (uint8_t)(what >> 8),
-						  .op = (uint8_t)what,
-						  .source = sized ? MXBPF_COLLECTIVE_FROM_ARGS : 0}});
+	return put_event(m, t,
+			 &(struct event){.c = {.h = s->h,
+					       .dur_ns = s->dur_ns,
+					       .bytes = bytes,
+					       .lane = s->end_tid,
+					       .tid = s->tid,
+					       .backend = (uint8_t)(what >> 8),
+					       .op = (uint8_t)what,
+					       .source = sized ? MXBPF_COLLECTIVE_FROM_ARGS : 0}});
 }
 
 static int activity(struct mdl *m, const struct mxbpf_activity *a)
@@ -328,7 +324,6 @@ static int activity(struct mdl *m, const struct mxbpf_activity *a)
 		return -ENOMEM;
 	if (!what)
 		return 0;
-	t->nccl = true;
 	e = (struct event){.c = {.h = a->h,
 				 .dur_ns = a->dur_ns,
 				 .bytes = MXBPF_COLLECTIVE_UNSIZED,
@@ -338,34 +333,7 @@ static int activity(struct mdl *m, const struct mxbpf_activity *a)
 				 .op = (uint8_t)what},
 			   .edge_id = a->edge_id,
 			   .domain = a->domain};
-	return put_event(t, &e);
-}
-
-static int launched(struct mdl *m, const struct mxbpf_launch *l)
-{
-	const struct launch launch = {l->edge_id, l->h.ts_ns, l->h.tgid, l->tid, l->domain};
-	const struct state *known = mdl_state_of(m, &feature_collective);
-	struct state *t = known && known->nccl ? collective_state_of(m) : NULL;
-	struct launch *old;
-	uint64_t *at;
-
-	if (!t)
-		return 0;
-	if (t->nlaunches < LAUNCHES_MAX) {
-		if (buf_put(&t->launches, &launch, sizeof(launch)))
-			return -ENOMEM;
-	} else {
-		old = buf_at(&t->launches, struct launch, t->nlaunches % LAUNCHES_MAX);
-		at = hash_get(&t->by_edge, old->edge_id, edge_of(old->tgid, old->domain));
-		if (at && *at == 1 + t->nlaunches % LAUNCHES_MAX)
-			hash_del(&t->by_edge, old->edge_id, edge_of(old->tgid, old->domain), NULL);
-		*old = launch;
-	}
-	at = hash_put(&t->by_edge, l->edge_id, edge_of(l->h.tgid, l->domain));
-	if (!at)
-		return -ENOMEM;
-	*at = 1 + t->nlaunches++ % LAUNCHES_MAX;
-	return 0;
+	return put_event(m, t, &e);
 }
 
 /* Launches are forgotten soon, so kernels look for theirs at the end of each window. */
@@ -375,8 +343,8 @@ static int window(struct mdl *m)
 	const size_t n = buf_count(&t->events, struct event);
 	size_t i;
 
-	for (i = t->joined; t->nccl && i < n; i++)
-		find_launch(t, buf_at(&t->events, struct event, i));
+	for (i = t->joined; i < n; i++)
+		find_launch(m, buf_at(&t->events, struct event, i));
 	t->joined = n;
 	return overlaps_window(&t->overlaps);
 }
@@ -384,9 +352,9 @@ static int window(struct mdl *m)
 /* ---- results */
 
 /* Copies the events, in the order of their ends. */
-static int resolved(const struct state *t, struct buf *events)
+static int resolved(const struct mdl *m, const struct state *t, struct buf *events)
 {
-	if (buf_put(events, t->events.data, t->events.len) || resolve(t, events))
+	if (buf_put(events, t->events.data, t->events.len) || resolve(m, t, events))
 		return -ENOMEM;
 	buf_sort(events, sizeof(struct event), collective_by_end);
 	return 0;
@@ -395,7 +363,7 @@ static int resolved(const struct state *t, struct buf *events)
 int collective_parts(const struct mdl *m, struct buf *events, struct buf *out)
 {
 	const struct state *t = mdl_state_of(m, &feature_collective);
-	int err = t ? resolved(t, events) : 0;
+	int err = t ? resolved(m, t, events) : 0;
 
 	return err ? err : parts_of((const void *)events->data, buf_count(events, struct event), out);
 }
@@ -410,7 +378,7 @@ int collective_rows(const struct mdl *m, struct buf *out)
 {
 	const struct state *t = mdl_state_of(m, &feature_collective);
 	struct buf events = {0}, parts = {0};
-	struct state all = {.nccl = false};
+	struct state all = {.joined = 0};
 	int err = t ? collective_parts(m, &events, &parts) : 0;
 
 	err = err || !t ? err : mdl_items_copy(&all.index, &all.rows, &t->index, &t->rows);
@@ -438,7 +406,7 @@ static int fold_one(struct mdl *m, const struct mxbpf_rec *rec)
 
 	memcpy(&e.c, rec, rec->size < sizeof(e.c) ? rec->size : sizeof(e.c));
 	e.c.h.size = sizeof(e.c);
-	return t ? put_event(t, &e) : -ENOMEM;
+	return t ? put_event(m, t, &e) : -ENOMEM;
 }
 
 static int fold_row(struct mdl *m, const struct mxbpf_rec *rec)
@@ -462,8 +430,8 @@ static int collective_emit(const struct mdl *m, struct buf *out)
 {
 	const struct state *t = mdl_state_of(m, &feature_collective);
 	struct buf events = {0}, parts = {0};
-	struct state old = {.nccl = false};
-	int err = resolved(t, &events);
+	struct state old = {.joined = 0};
+	int err = resolved(m, t, &events);
 	const size_t n = buf_count(&events, struct event), from = n > EVENTS_KEPT ? n - EVENTS_KEPT : 0;
 	size_t i;
 
@@ -491,12 +459,9 @@ static int collective_copy(struct mdl *to, const struct mdl *from)
 
 	if (!t)
 		return -ENOMEM;
-	t->nccl = f->nccl;
-	t->nlaunches = f->nlaunches;
 	t->joined = f->joined;
 	if (buf_put(&t->events, f->events.data, f->events.len) || buf_put(&t->calls, f->calls.data, f->calls.len) ||
 	    buf_put(&t->said, f->said.data, f->said.len) || hash_copy(&t->comms, &f->comms) ||
-	    buf_put(&t->launches, f->launches.data, f->launches.len) || hash_copy(&t->by_edge, &f->by_edge) ||
 	    mdl_items_copy(&t->index, &t->rows, &f->index, &f->rows))
 		return -ENOMEM;
 	return overlaps_copy(&t->overlaps, &f->overlaps);
@@ -511,8 +476,6 @@ static void collective_fold_fini(struct mdl *m)
 	buf_fini(&t->calls);
 	buf_fini(&t->said);
 	hash_fini(&t->comms);
-	hash_fini(&t->by_edge);
-	buf_fini(&t->launches);
 	rows_fini(t);
 	overlaps_fini(&t->overlaps);
 }
@@ -524,7 +487,6 @@ const struct mdl_feature feature_collective = {
 	.kinds = {{MXBPF_COLLECTIVE, fold_one}, {MXBPF_AGG_COLLECTIVE, fold_row}, {MXBPF_AGG_OVERLAP, fold_overlap}},
 	.span = collective_span,
 	.activity = activity,
-	.launch = launched,
 	.window = window,
 	.emit = collective_emit,
 	.copy = collective_copy,

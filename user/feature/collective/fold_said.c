@@ -114,7 +114,6 @@ int said_take(const struct mdl *m, struct state *t, const struct mxbpf_span *s, 
 			    .op = (uint8_t)names[named - 1].op,
 			    .flags = names[named - 1].for_each ? MXBPF_COLLECTIVE_FOR_EACH : 0};
 
-	t->nccl = true;
 	if (said.what == SAID_COMM)
 		return r ? take_comm(m, t, r) : 0;
 	if (r)

@@ -31,12 +31,6 @@ struct said {
 	uint8_t op, reduction, flags;
 };
 
-struct launch {
-	uint64_t edge_id, at_ns;
-	uint32_t tgid, tid;
-	uint16_t domain;
-};
-
 /* fold_overlap.c: kernels, until they are swept. */
 struct work {
 	uint64_t start_ns, end_ns;
@@ -51,15 +45,11 @@ struct overlaps {
 };
 
 struct state {
-	struct hash names;   /* (name_id, is it a kernel) -> 1 + what it is, see named() */
-	struct buf events;   /* struct event */
-	struct buf calls;    /* struct call */
-	struct buf said;     /* struct said */
-	struct hash comms;   /* (communicator, 0) -> number of its ranks */
-	bool nccl;	     /* a call or a kernel of NCCL was seen: launches are kept */
-	struct hash by_edge; /* (edge, tgid and domain) -> 1 + index in launches */
-	struct buf launches; /* struct launch, a ring */
-	uint64_t nlaunches;
+	struct hash names; /* (name_id, is it a kernel) -> 1 + what it is, see named() */
+	struct buf events; /* struct event */
+	struct buf calls;  /* struct call */
+	struct buf said;   /* struct said */
+	struct hash comms; /* (communicator, 0) -> number of its ranks */
 	size_t joined;	   /* events before this one have looked for their launch */
 	struct hash index; /* key of a row -> 1 + index in rows */
 	struct buf rows;   /* struct mxbpf_agg_collective: collectives that are no events any more */
