@@ -234,7 +234,7 @@ static __noinline __u32 thread_slot_new(bool shared)
 	t->undefined = target->undefined;
 	t->own = target->own;
 	t->seq_addr = t->seq_thread_addr = t->seq_thread = 0;
-	t->py_state = t->module_code = t->wake = 0;
+	t->module_code = t->wake = 0;
 	t->counted_at = 0;
 	t->depth = 0;
 	t->over = 0;

@@ -112,7 +112,6 @@ struct mxbpf_thread {
 	__u64 raised_ns;   /* start of its last unwinding */
 	__u64 top_sp;	   /* highest stack pointer seen at the start or end of a span that ends by cut; 0: none */
 	__u64 noted_since; /* start of the window, once the thread ran a noted operator in it */
-	__u64 py_state;	   /* MXBPF_DETAIL_STACK: its PyThreadState, once found */
 	__u64 module_code; /* MXBPF_DETAIL_STACK: code object of a module's call, once seen */
 	__u64 wake;	   /* records left to send with a wake-up, since they have new stacks */
 	__u64 undefined;   /* `undefined` of its process */

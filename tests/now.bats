@@ -232,6 +232,33 @@ frames_on() { # VERSION
 @test "now shows the frames that CPython 3.15 itself shows" { frames_on 3.15; }
 @test "now shows the frames that CPython 3.14t itself shows" { frames_on 3.14t; }
 
+in_interpreters_on() { # VERSION
+	local python=$O/deps/pythons/$1/python how said=$BATS_TEST_TMPDIR/said.json
+	[[ -x $python ]] || skip "no $python: $(tail -n 1 "$O/deps/pythons.log" 2>/dev/null)"
+	for how in '' --shared; do
+		# shellcheck disable=SC2086 # no argument, or one
+		start_ready hang "$python" "$REPO/tests/stacks/interpreters.py" "$O/toy/libmxnet.so" "$said" $how --hang >/dev/null
+		now "$READY_PID" -d 100ms
+		diff <(jq -S 'map({tid: .[0], python: [.[1][] | "\(.[0])(\(.[1])): \(.[2])"]}) | sort_by(.tid)' "$said") \
+			<(jq -S '[.threads[] | {tid, python}] | sort_by(.tid)' "$NOW") >&2
+		[[ $(jq length "$said") == 4 ]]
+		stop_pid "$READY_PID" KILL
+		rm "$said"*
+	done
+}
+
+@test "now shows the frames of threads in other interpreters on CPython 3.13" { in_interpreters_on 3.13; }
+@test "now shows the frames of threads in other interpreters on CPython 3.14" { in_interpreters_on 3.14; }
+@test "now shows the frames of threads in other interpreters on CPython 3.15" { in_interpreters_on 3.15; }
+
+@test "now says why a process with several interpreters of CPython 3.11 has no Python stacks" {
+	start_ready hang /usr/bin/python3 "$REPO/tests/stacks/interpreters.py" "$O/toy/libmxnet.so" "$BATS_TEST_TMPDIR/said.json" --shared --hang >/dev/null
+	run --separate-stderr "$MXBPF" now --pid "$READY_PID" -d 100ms
+	expect_status 0
+	expect_re "no Python stacks of process $READY_PID: its Python 3.11 has made several interpreters" "$stderr"
+	! grep -q '^  python' <<<"$output"
+}
+
 @test "now leaves a stopped process stopped, and says that an ended one has ended" {
 	start_hang
 	hang

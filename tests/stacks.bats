@@ -42,6 +42,29 @@ told_on() { # VERSION
 @test "Stacks equal the program's own on CPython 3.15" { told_on 3.15; }
 @test "Stacks equal the program's own on CPython 3.14t" { told_on 3.14t; }
 
+entered_on() { # VERSION
+	local python=$O/deps/pythons/$1/python how
+	[[ -x $python ]] || skip "no $python: $(tail -n 1 "$O/deps/pythons.log" 2>/dev/null)"
+	for how in '' --shared; do
+		# shellcheck disable=SC2086 # no argument, or one
+		traced 'record -o calls.mxd --py-stacks --probes api' record.out "$python" "$STACKS/interpreters.py" "$O/toy/libmxnet.so" said.json $how
+		python3 "$STACKS/compare.py" said.json calls.mxd
+	done
+}
+
+@test "Stacks of threads that go through interpreters equal the program's own on CPython 3.13" { entered_on 3.13; }
+@test "Stacks of threads that go through interpreters equal the program's own on CPython 3.14" { entered_on 3.14; }
+# bats test_tags=next
+@test "Stacks of threads that go through interpreters equal the program's own on CPython 3.15" { entered_on 3.15; }
+
+@test "Before CPython 3.12 a process that makes a second interpreter has no stacks from then on, and one warning says why" {
+	traced 'record -o calls.mxd --py-stacks --probes api' record.out \
+		/usr/bin/python3 "$STACKS/interpreters.py" "$O/toy/libmxnet.so" said.json --shared 2>drive.err
+	[[ $(grep -c 'no Python stacks of process .* made several interpreters' drive.err) == 1 ]]
+	"$MXBPF" report calls.mxd --by stack --format json |
+		jq -e '[.tables.MXNET_C_API[] | [.count, .stack]] == [[72, []]] and .loss.unreadable > 0'
+}
+
 @test "Operators of a CNN have torch.profiler's frames and modules" {
 	need_torch
 	judged sgd

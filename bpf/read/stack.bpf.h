@@ -269,16 +269,12 @@ __noinline __u64 stack_top(struct mxbpf_thread *t, struct stack_room *r)
 
 	if (!t || !r)
 		return 0;
-	frame = state_frame(r, t->py_state);
-	if (!frame) { /* the thread has another state by now, or none */
-		t->py_state = 0;
-		if (bpf_probe_read_user(&state, sizeof(state),
-					(void *)(bpf_get_current_task_btf()->thread.fsbase + cfg_python.tls)) ||
-		    !state)
-			return 0;
-		frame = state_frame(r, state);
-		t->py_state = frame ? state : 0;
-	}
+	/* A thread that enters another interpreter has another state there, so none is kept. */
+	if (bpf_probe_read_user(&state, sizeof(state),
+				(void *)(bpf_get_current_task_btf()->thread.fsbase + cfg_python.tls)) ||
+	    !state)
+		return 0;
+	frame = state_frame(r, state);
 	r->read = 1;
 	if (frame && bpf_probe_read_user(r->frame, FRAME_BYTES, (void *)(frame + cfg_python.frame_start))) {
 		t->counts[MXBPF_COUNT_UNREADABLE]++;

@@ -15,7 +15,7 @@ import recording
 FRAMES_MAX = 32
 BYTES_MAX = 4096
 CUT, GONE = b'...', b'[its code is gone]'
-DYING = b'cell-', b'made-', b'<string>'  # files of code that is freed
+DYING = b'cell-', b'made-', b'<string>', b'<script>'  # files of code that is freed
 CALLS = 'MXNDArrayWaitAll', 'aten::neg_'
 
 

@@ -10,7 +10,6 @@ OUT gets a JSON object: "stable" and "dying" (code that is gone when its call ha
 list of [file, line, function], innermost first. Runs on CPython 3.8 to 3.15.
 """
 import asyncio
-import ctypes
 import functools
 import importlib.machinery
 import json
@@ -21,18 +20,9 @@ import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'judge'))
 import gate  # noqa: E402
+from work import work_of  # noqa: E402
 
-
-def torch_operator(torch):
-    """Returns an object that calls aten::neg_ without a Python frame of its own. at::ones({3}): a 0 is an empty std::optional."""
-    ones = torch._ZN2at4_ops4ones4callEN3c108ArrayRefINS2_6SymIntEEESt8optionalINS2_10ScalarTypeEES6_INS2_6LayoutEES6_INS2_6DeviceEES6_IbE
-    tensor, size = ctypes.c_void_p(), ctypes.c_int64(3)
-    ones(ctypes.byref(tensor), ctypes.byref(size), ctypes.c_size_t(1), *[ctypes.c_size_t(0)] * 4)
-    return functools.partial(torch._ZN2at4_ops4neg_4callERNS_6TensorE, ctypes.byref(tensor))
-
-
-lib = ctypes.CDLL(sys.argv[1])
-work = torch_operator(lib) if 'libtorch' in sys.argv[1] else lib.MXNDArrayWaitAll
+work = work_of(sys.argv[1])
 said = {'stable': {}, 'dying': {}}
 kind = threading.local()
 

@@ -464,7 +464,7 @@ static int prepare(struct ask *a, const struct agt_script_opts *o, struct err *e
 	/* The memory was opened before. This checks that it still belongs to the same program. */
 	if (py_exec_find(o->t, &a->x, e))
 		return e->code;
-	if (make_text(a, o, threads_its_number(pid, pid, &levels)))
+	if (make_text(a, o, tgt_peek_number(pid, pid, &levels)))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	return 0;
 }

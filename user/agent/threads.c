@@ -10,30 +10,11 @@
 
 #define THREADS_MAX (1u << 16)
 
-uint32_t threads_its_number(pid_t pid, pid_t tid, unsigned *levels)
-{
-	struct buf status = {0};
-	uint32_t number = 0, next;
-	const char *at = NULL;
-	char *end;
-
-	*levels = 0;
-	if (!tgt_peek_status(pid, tid, &status))
-		at = tgt_status_field(status.data, "NSpid");
-	while (at && *at != '\n' && (next = (uint32_t)strtoul(at, &end, 10), end != at)) {
-		number = next;
-		++*levels;
-		at = end;
-	}
-	buf_fini(&status);
-	return number;
-}
-
 void threads_init(struct threads *t, pid_t pid)
 {
 	unsigned levels;
 
-	threads_its_number(pid, pid, &levels);
+	tgt_peek_number(pid, pid, &levels);
 	*t = (struct threads){.pid = pid, .other = levels > 1};
 	pthread_mutex_init(&t->lock, NULL);
 	threads_read(t);
@@ -75,7 +56,7 @@ void threads_learn_ours(struct threads *t, uint32_t ours, uint32_t told)
 	pthread_mutex_unlock(&t->lock);
 	if (known)
 		return;
-	its = threads_its_number(t->pid, (pid_t)ours, &levels);
+	its = tgt_peek_number(t->pid, (pid_t)ours, &levels);
 	learn(t, its ? its : told, ours);
 }
 
@@ -94,7 +75,7 @@ void threads_read(struct threads *t)
 	while (dir && (entry = readdir(dir))) {
 		tid = atoi(entry->d_name);
 		if (tid > 0)
-			learn(t, threads_its_number(t->pid, tid, &levels), (uint32_t)tid);
+			learn(t, tgt_peek_number(t->pid, tid, &levels), (uint32_t)tid);
 	}
 	if (dir)
 		closedir(dir);

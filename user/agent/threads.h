@@ -22,9 +22,6 @@ struct threads {
 	struct hash known; /* guarded by the lock: our ids of threads that were learned */
 };
 
-/* Returns a thread's id in its own namespace, or 0 if it has ended. *levels: namespaces from ours to that one. */
-uint32_t threads_its_number(pid_t pid, pid_t tid, unsigned *levels);
-
 void threads_init(struct threads *t, pid_t pid);
 void threads_fini(struct threads *t);
 /* Reads the ids of all present threads. */

@@ -38,7 +38,8 @@ struct taken {
 struct now {
 	struct tgt *target;
 	const struct plan *plan;
-	struct py *py;	       /* NULL: no Python */
+	struct py *py;	       /* NULL: no Python, or see no_python */
+	struct err no_python;  /* why there are no Python stacks */
 	struct unwind *unwind; /* owns the names of frames */
 	struct taken *threads; /* owned */
 	size_t n;
@@ -84,7 +85,7 @@ int now_begin(struct tgt *t, const struct plan *p, struct now **out, struct err 
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	n->target = t;
 	n->plan = p;
-	if (py_open(t, &n->py, NULL)) /* Python is optional here, so report no error */
+	if (py_open(t, &n->py, &n->no_python)) /* Python is optional here */
 		n->py = NULL;
 	else
 		py_set_module_file(n->py, p->adp->module_file);
@@ -145,14 +146,14 @@ static int take_stack(struct now *n, struct taken *k)
 	return 0;
 }
 
-static int take_python(const struct now *n, struct taken *k)
+static int take_python(struct now *n, struct taken *k)
 {
 	char text[PYTHON_BYTES];
 	struct mxbpf_stack s;
 	unsigned lost;
 	size_t len;
 
-	if (!n->py || !k->regs.fs_base || py_thread_stack(n->py, k->regs.fs_base, &s))
+	if (!n->py || !k->regs.fs_base || py_check(n->py, &n->no_python) || py_thread_stack(n->py, k->regs.fs_base, &s))
 		return 0;
 	len = py_stack_text(n->py, &s, text, sizeof(text), &lost);
 	k->t.python = strndup(text, len);
@@ -282,6 +283,11 @@ const struct plan *now_plan(const struct now *n)
 const char *now_python(const struct now *n)
 {
 	return n->py ? py_version(n->py) : NULL;
+}
+
+const char *now_no_python(const struct now *n)
+{
+	return n->no_python.code && n->no_python.code != -ENOENT ? n->no_python.why : NULL;
 }
 
 void now_free(struct now *n)

@@ -70,7 +70,8 @@ int now_finish(struct now *n, struct err *e);
 bool now_collective(struct now *n, struct now_collective *c);
 struct now_thread *now_thread_at(struct now *n, size_t i); /* NULL after the last */
 const char *now_python(const struct now *n);		   /* version; NULL: no Python, or an unknown version */
-void now_free(struct now *n);				   /* NULL is legal */
+const char *now_no_python(const struct now *n); /* why its Python has no stacks; NULL: it has them, or no Python */
+void now_free(struct now *n);			/* NULL is legal */
 
 /*
  * Appends the Python stacks of all threads of a process as text, the oldest thread first. It reads memory while the

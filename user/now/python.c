@@ -7,7 +7,7 @@
 
 #include "python/python.h"
 
-#define THREADS_MAX 64 /* that py_each_thread() gives */
+#define THREADS_MAX 64 /* that are shown */
 #define TRIES	    5
 #define TEXT_BYTES  8192
 
@@ -41,18 +41,18 @@ static size_t read_stack(struct py *p, const struct py_thread *t, char *text)
 	return 0;
 }
 
-static void put_thread(struct tgt *t, const struct py_thread *th, bool is_main, const char *text, struct buf *out)
+static void put_thread(struct tgt *t, const struct py_thread *th, const char *text, struct buf *out)
 {
-	const pid_t tid = is_main ? tgt_pid(t) : th->id;
+	const pid_t tid = th->main ? tgt_pid(t) : th->id;
 	const char *at, *end;
 	struct tgt_container box;
 	char comm[32] = "";
 
 	tgt_container(tgt_pid(t), &box);
-	if (tid && (is_main || !box.other_pid_ns)) /* else its number is that of its own namespace */
+	if (tid && (th->main || !box.other_pid_ns)) /* else its number is that of its own namespace */
 		tgt_thread_comm(t, tid, comm);
 	buf_printf(out, tid ? "  thread %d" : "  a thread", tid);
-	buf_printf(out, "%s%s%s%s\n", *comm ? " (" : "", comm, *comm ? ")" : "", is_main ? ", the main thread" : "");
+	buf_printf(out, "%s%s%s%s\n", *comm ? " (" : "", comm, *comm ? ")" : "", th->main ? ", the main thread" : "");
 	if (!*text)
 		buf_printf(out, "    its stack changed each time that it was read\n");
 	for (at = text; *at; at = *end ? end + 1 : end) {
@@ -76,7 +76,7 @@ int now_python_text(struct tgt *t, const char *module_file, struct buf *out, str
 		text[read_stack(p, &all.list[i - 1], text)] = '\0';
 		if (tgt_gone(t))
 			break;
-		put_thread(t, &all.list[i - 1], i == all.n, text, out);
+		put_thread(t, &all.list[i - 1], text, out);
 	}
 	py_close(p);
 	return 0;

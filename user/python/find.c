@@ -19,10 +19,13 @@
 #define THREAD_WORDS_MIN 32 /* the words before belong to the loader */
 #define LOOKS		 20
 #define LOOK_NS		 1000000
-#define STATES_MAX	 64
+#define STATES_MAX	 256 /* of all interpreters */
+#define INTERPS_MAX	 64
 #define STATE_BYTES_MAX	 512
 #define MINOR_VARIABLE	 15 /* from this version on, the variable has the state of a thread also without the lock */
 #define MINOR_NATIVE_ID	 11 /* from this version on, the native id stands behind the base of the thread */
+#define MINOR_CURRENT	 12 /* from this version on, a thread in another interpreter has that one's state at its key */
+#define NEXT_INTERP	 16 /* before 3.13: from the address of the newest interpreter, number of the next one */
 #define RUNTIME_SYMBOL	 "_PyRuntime"
 
 /* Libraries come first, because a program of this name may only call the library. */
@@ -134,18 +137,38 @@ bool py_read_state(const struct py *p, uint64_t state, struct py_thread *t, uint
 	return true;
 }
 
-/* Calls fn for the state of each thread. */
+/*
+ * Calls fn for the states of the threads of each interpreter, the newest ones first. A thread has a state in each
+ * interpreter that it is in.
+ */
 static void each_state(const struct py *p, void (*fn)(void *ctx, uint64_t state, const struct py_thread *t), void *ctx)
 {
-	uint64_t interp, state = 0, next;
+	uint64_t interp, state, next;
+	unsigned states = 0, interps;
 	struct py_thread t;
-	unsigned i;
 
-	if (py_word(p, p->runtime + p->l.runtime_interp, &interp) && interp)
-		py_word(p, interp + p->l.interp_states, &state);
-	for (i = 0; i < STATES_MAX && py_read_state(p, state, &t, &next); i++, state = next)
-		if (t.fs_base)
-			fn(ctx, state, &t);
+	if (!py_word(p, p->runtime + p->l.runtime_interp, &interp))
+		return;
+	for (interps = 0; interps < INTERPS_MAX && py_word(p, interp + p->l.interp_states, &state); interps++) {
+		for (; states < STATES_MAX && py_read_state(p, state, &t, &next); states++, state = next)
+			if (t.fs_base)
+				fn(ctx, state, &t);
+		if (!py_word(p, interp + p->l.interp_next, &interp) || !interp)
+			break;
+	}
+}
+
+int py_check(const struct py *p, struct err *e)
+{
+	uint64_t made;
+
+	if (p->l.minor >= MINOR_CURRENT || !py_word(p, p->runtime + p->l.runtime_interp + NEXT_INTERP, &made) ||
+	    made <= 1)
+		return 0;
+	return err_set(e, ERR_TARGET, -ENOTSUP,
+		       "its Python %s has made several interpreters, and does not say which of them a thread runs "
+		       "(3.12 and later do)",
+		       p->l.version);
 }
 
 struct vote {
@@ -208,24 +231,42 @@ static int find_tls(struct py *p, struct err *e)
 	return 0;
 }
 
-struct each_thread {
-	void (*fn)(void *ctx, const struct py_thread *t);
-	void *ctx;
+bool py_current_state(const struct py *p, uint64_t fs_base, uint64_t *state)
+{
+	return py_word(p, fs_base + (uint64_t)p->l.walk.tls, state);
+}
+
+struct threads {
+	const struct py *p;
+	struct py_thread list[STATES_MAX];
+	unsigned n;
+	uint64_t oldest; /* base of the thread that has the oldest state of the oldest interpreter */
 };
 
-static void tell_thread(void *ctx, uint64_t state, const struct py_thread *t)
+static void keep_thread(void *ctx, uint64_t state, const struct py_thread *t)
 {
-	const struct each_thread *each = ctx;
+	struct threads *all = ctx;
+	uint64_t current;
 
-	(void)state;
-	each->fn(each->ctx, t);
+	all->oldest = t->fs_base;
+	if (py_current_state(all->p, t->fs_base, &current) && current == state)
+		all->list[all->n++] = *t;
 }
 
 void py_each_thread(const struct py *p, void (*fn)(void *ctx, const struct py_thread *t), void *ctx)
 {
-	struct each_thread each = {fn, ctx};
+	struct threads all = {.p = p};
+	struct py_thread *t;
+	unsigned i;
 
-	each_state(p, tell_thread, &each);
+	if (py_check(p, NULL))
+		return;
+	each_state(p, keep_thread, &all);
+	for (i = 0; i < all.n; i++) {
+		t = &all.list[i];
+		t->main = t->id ? (uint32_t)t->id == p->number : t->fs_base == all.oldest;
+		fn(ctx, t);
+	}
 }
 
 int py_open(struct tgt *t, struct py **out, struct err *e)
@@ -233,12 +274,14 @@ int py_open(struct tgt *t, struct py **out, struct err *e)
 	struct py *p = calloc(1, sizeof(*p));
 	struct tgt_lib *lib;
 	struct err why = {0};
+	unsigned levels;
 	int err;
 
 	*out = NULL;
 	if (!p)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	p->t = t;
+	p->number = tgt_peek_number(tgt_pid(t), tgt_pid(t), &levels);
 	p->lib = lib = py_find_interpreter(p, &why);
 	if (!lib && why.code)
 		err = err_set(e, why.cls, why.code, "%s", why.why);
@@ -247,8 +290,8 @@ int py_open(struct tgt *t, struct py **out, struct err *e)
 			      RUNTIME_SYMBOL);
 	else
 		err = choose_layout(p, lib, e);
-	if (!err)
-		err = find_tls(p, e);
+	err = err ? err : py_check(p, e);
+	err = err ? err : find_tls(p, e);
 	if (err) {
 		py_close(p);
 		return err;

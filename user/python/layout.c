@@ -28,7 +28,7 @@
 /* first line; code, file, name, lines */
 #define CODE_OF_OBJECTS                                                                                                \
 	.code_first = 40, .code_name = 112, .code_file = 104, .code_lines = 120, .wide_text = OF_TEXT(72)
-#define OLD_STATES .runtime_interp = 40, .interp_states = 8, .state_next = 8
+#define OLD_STATES .runtime_interp = 32, .interp_states = 8, .state_next = 8
 
 /* From 3.11 on the instructions follow the code object, and frames are on a stack of their own. */
 #define NEW_PRINT(first)                                                                                               \
@@ -77,7 +77,7 @@ static const struct py_layout layouts[] = {
 			 .text = OF_TEXT(48),
 			 NEW_PRINT(72)},
 		.line = py_line_location,
-		.runtime_interp = 48,
+		.runtime_interp = 40,
 		.interp_states = 16,
 		.state_next = 8,
 		.code_first = 72,
@@ -100,7 +100,7 @@ static const struct py_layout layouts[] = {
 			 .text = OF_TEXT(40),
 			 NEW_PRINT(64)},
 		.line = py_line_location,
-		.runtime_interp = 48,
+		.runtime_interp = 40,
 		.interp_states = 72,
 		.state_next = 8,
 		.code_first = 68,
@@ -165,11 +165,12 @@ static const struct {
 	unsigned part, word;
 	size_t field;
 } described[] = {
-	FIELD(RUNTIME, 2, runtime_interp), FIELD(INTERP, 3, interp_states),   FIELD(STATE, 2, state_next),
-	FIELD(STATE, 4, walk.state_start), FIELD(FRAME, 1, walk.frame_back),  FIELD(FRAME, 2, walk.frame_code),
-	FIELD(FRAME, 3, walk.frame_instr), FIELD(FRAME, 4, walk.frame_local), FIELD(FRAME, 5, walk.frame_owner),
-	FIELD(CODE, 1, code_file),	   FIELD(CODE, 2, code_name),	      FIELD(CODE, 2, walk.code_name),
-	FIELD(CODE, 4, code_lines),	   FIELD(CODE, 5, code_first),	      FIELD(CODE, 9, walk.code_instrs),
+	FIELD(RUNTIME, 2, runtime_interp), FIELD(INTERP, 2, interp_next),     FIELD(INTERP, 3, interp_states),
+	FIELD(STATE, 2, state_next),	   FIELD(STATE, 4, walk.state_start), FIELD(FRAME, 1, walk.frame_back),
+	FIELD(FRAME, 2, walk.frame_code),  FIELD(FRAME, 3, walk.frame_instr), FIELD(FRAME, 4, walk.frame_local),
+	FIELD(FRAME, 5, walk.frame_owner), FIELD(CODE, 1, code_file),	      FIELD(CODE, 2, code_name),
+	FIELD(CODE, 2, walk.code_name),	   FIELD(CODE, 4, code_lines),	      FIELD(CODE, 5, code_first),
+	FIELD(CODE, 9, walk.code_instrs),
 };
 
 /* A field lies at a multiple of its bytes. */

@@ -28,8 +28,8 @@ struct py_layout {
 	/* First words of the parts of the process's own table of its offsets (_Py_DebugOffsets). 0: it has no table. */
 	uint8_t described[PY_PARTS];
 	uint8_t described_thread; /* word of the state's thread in its part */
-	uint16_t runtime_interp;
-	uint16_t interp_states;
+	uint16_t runtime_interp;  /* the newest interpreter */
+	uint16_t interp_next, interp_states;
 	uint16_t state_next;
 	uint16_t code_first; /* line of the function */
 	uint16_t code_name, code_file, code_lines;
@@ -44,6 +44,7 @@ struct py {
 	const char *module_file; /* borrowed; NULL: none */
 	uint64_t runtime;	 /* addresses of _PyRuntime and of the types of code objects, strings and bytes */
 	uint64_t code_type, text_type, bytes_type;
+	uint32_t number;   /* of its main thread, as its own namespace numbers it */
 	struct hash codes; /* (address, print) -> struct code *, owned */
 	size_t codes_bytes;
 };
@@ -64,6 +65,9 @@ unsigned py_minor(const struct py *p, const struct tgt_lib *lib);
  * is not mapped.
  */
 bool py_read_state(const struct py *p, uint64_t state, struct py_thread *t, uint64_t *next);
+
+/* Reads the address of the state with which a thread runs; its base is fs_base. Returns false if it has none. */
+bool py_current_state(const struct py *p, uint64_t fs_base, uint64_t *state);
 
 /* Computes the print (a hash of the content) of a code object. Returns false if there is none at that address. */
 bool py_code_print(const struct py *p, uint64_t code, uint64_t *print);

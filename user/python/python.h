@@ -51,11 +51,18 @@ struct py_thread {
 	uint64_t fs_base; /* as py_thread_stack() takes it */
 	uint64_t frame;	  /* address of its innermost frame, or of what points to it */
 	int id;		  /* as its own namespace numbers it; 0: before CPython 3.11 nothing says */
+	bool main;	  /* the process's main thread; before CPython 3.11, the first one that ran Python */
 };
 
 /*
- * Calls fn for each thread that the main interpreter knows, the newest first, at most 64 of them. The list is read
- * while the process runs: a thread that comes or goes meanwhile may be missing.
+ * Returns ERR_TARGET if stacks of this process may be wrong from now on: an interpreter before 3.12 that has made
+ * another one. py_open() checks it, too.
+ */
+int py_check(const struct py *p, struct err *e);
+
+/*
+ * Calls fn for each thread that runs Python, in whichever of its interpreters it is, the newest first, at most 256 of
+ * them. The list is read while the process runs: a thread that comes or goes meanwhile may be missing.
  */
 void py_each_thread(const struct py *p, void (*fn)(void *ctx, const struct py_thread *t), void *ctx);
 

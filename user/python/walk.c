@@ -81,8 +81,7 @@ int py_thread_stack(const struct py *p, uint64_t fs_base, struct mxbpf_stack *s)
 	uint64_t state, next;
 
 	s->n = 0;
-	if (!py_word(p, fs_base + (uint64_t)p->l.walk.tls, &state) || !py_read_state(p, state, &t, &next) ||
-	    t.fs_base != fs_base)
+	if (!py_current_state(p, fs_base, &state) || !py_read_state(p, state, &t, &next) || t.fs_base != fs_base)
 		return -ENOENT;
 	return py_stack_of(p, &t, s);
 }

@@ -16,6 +16,7 @@
 struct interp {
 	struct tgt *owned; /* NULL: it is the session's target */
 	struct py *py;	   /* NULL: its stacks cannot be read */
+	bool refused;	   /* and the reason was told */
 };
 
 struct stacks {
@@ -63,12 +64,22 @@ static const struct tgt *interp_target(const void *value)
 
 static const struct sym_owner interps = {interp_target, interp_free};
 
+/* Says once why a process has no stacks, or none from now on. */
+static void refuse(const struct sym *s, struct interp *i, uint32_t tgid, const struct err *e)
+{
+	char text[sizeof(e->why) + 64];
+
+	snprintf(text, sizeof(text), "no Python stacks of process %u: %s", tgid, e->why);
+	if (!i->refused && s->o.warn)
+		s->o.warn(s->o.ctx, text);
+	i->refused = true;
+}
+
 /* Opens the interpreter of another process. BPF can walk its stacks only if it is the same Python as the first. */
 static struct interp *interp_new(struct sym *s, uint32_t tgid)
 {
 	struct interp *i = calloc(1, sizeof(*i));
 	struct err e = {0};
-	char text[sizeof(e.why) + 64];
 
 	if (!i)
 		return NULL;
@@ -81,26 +92,32 @@ static struct interp *interp_new(struct sym *s, uint32_t tgid)
 		py_close(i->py);
 		i->py = NULL;
 	}
-	if (!i->py && e.code != -ESRCH && s->o.warn) {
-		snprintf(text, sizeof(text), "no Python stacks of process %u: %s", tgid, e.why);
-		s->o.warn(s->o.ctx, text);
-	}
+	if (!i->py && e.code != -ESRCH)
+		refuse(s, i, tgid, &e);
 	return i;
 }
 
-/* Returns NULL if there is none, if it is unknown, or if the process has ended. */
-static struct py *py_of(struct sym *s, uint32_t tgid)
+/* Returns NULL if there is no memory. */
+static struct interp *interp_of(struct sym *s, uint32_t tgid)
 {
 	uint64_t *known;
 
 	if (tgid == (uint32_t)tgt_pid(s->o.target) && !tgt_gone(s->o.target))
-		return s->stacks->first.py;
+		return &s->stacks->first;
 	if (!hash_get(&s->stacks->interps, tgid, 0))
 		sym_forget_ended(&s->stacks->interps, &interps);
 	known = hash_put(&s->stacks->interps, tgid, 0);
 	if (known && !*known)
 		*known = (uintptr_t)interp_new(s, tgid);
-	return known && *known ? ((struct interp *)(uintptr_t)*known)->py : NULL;
+	return known ? (struct interp *)(uintptr_t)*known : NULL;
+}
+
+/* Returns NULL if there is none, if it is unknown, or if the process has ended. */
+static struct py *py_of(struct sym *s, uint32_t tgid)
+{
+	const struct interp *i = interp_of(s, tgid);
+
+	return i ? i->py : NULL;
 }
 
 uint64_t sym_python_is_finalizing(struct sym *s, uint32_t tgid)
@@ -138,10 +155,23 @@ static size_t read_text(struct sym *s, uint32_t tgid, const struct mxbpf_stack *
 	return py_stack_text(gone < *lost ? first : py, frames, s->text, sizeof(s->text), lost);
 }
 
+/* Returns false if the stacks of a process may be wrong by now. */
+static bool is_right(struct sym *s, uint32_t tgid)
+{
+	struct interp *i = interp_of(s, tgid);
+	struct err e = {0};
+
+	if (!i || !i->py || !py_check(i->py, &e))
+		return true;
+	refuse(s, i, tgid, &e);
+	s->stacks->lost++;
+	return false;
+}
+
 uint64_t sym_stack_text_id(struct sym *s, uint32_t tgid, const struct mxbpf_stack *frames)
 {
 	unsigned lost = 0;
-	size_t len = s->stacks ? read_text(s, tgid, frames, &lost) : 0;
+	size_t len = s->stacks && is_right(s, tgid) ? read_text(s, tgid, frames, &lost) : 0;
 
 	if (!len)
 		return 0;

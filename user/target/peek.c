@@ -192,6 +192,25 @@ const char *tgt_status_field(const char *text, const char *name)
 	return NULL;
 }
 
+uint32_t tgt_peek_number(pid_t pid, pid_t tid, unsigned *levels)
+{
+	struct buf status = {0};
+	uint32_t number = 0, next;
+	const char *at = NULL;
+	char *end;
+
+	*levels = 0;
+	if (!tgt_peek_status(pid, tid, &status))
+		at = tgt_status_field(status.data, "NSpid");
+	while (at && *at != '\n' && (next = (uint32_t)strtoul(at, &end, 10), end != at)) {
+		number = next;
+		++*levels;
+		at = end;
+	}
+	buf_fini(&status);
+	return number;
+}
+
 /* Takes the last id, which is that of the innermost container. */
 bool tgt_cgroup_container(const char *text, char id[TGT_CONTAINER_BYTES])
 {

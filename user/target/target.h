@@ -146,6 +146,8 @@ int tgt_peek_usage(pid_t pid, struct tgt_usage *u);
 int tgt_peek_status(pid_t pid, pid_t tid, struct buf *text);
 /* Returns the value of a field such as "TracerPid" in that text, without leading blanks, or NULL. */
 const char *tgt_status_field(const char *text, const char *name);
+/* Returns a thread's id in its own namespace, or 0 if it has ended. *levels: namespaces from ours to that one. */
+uint32_t tgt_peek_number(pid_t pid, pid_t tid, unsigned *levels);
 
 /* A thread's activity at one moment. */
 struct tgt_doing {

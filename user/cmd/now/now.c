@@ -188,6 +188,8 @@ static int now_show(struct now_job *j, struct err *e)
 		why = (struct err){0};
 		if (now_finish(v->now, &why))
 			cmd_warn("%s", why.why);
+		if (now_no_python(v->now))
+			cmd_warn("no Python stacks of process %d: %s", tgt_pid(v->tgt), now_no_python(v->now));
 		v->waits = now_collective(v->now, &v->in);
 	}
 	if (j->o->format == CMD_JSON)

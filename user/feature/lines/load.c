@@ -230,12 +230,12 @@ static void look_at_memory(struct state *l)
 		buf_put(&l->recs, &r, sizeof(r)); /* without memory a reading is lost, which is one of many */
 }
 
-static void look_at_thread(struct state *l, const struct py_thread *t, bool is_main)
+static void look_at_thread(struct state *l, const struct py_thread *t)
 {
 	struct mxbpf_agg_line r = {.h = {.kind = MXBPF_AGG_LINE, .size = sizeof(r), .tgid = (uint32_t)l->at->pid},
 				   .syscall = -1,
 				   .count = 1,
-				   .main = is_main,
+				   .main = t->main,
 				   .rank = l->at->rank};
 	struct mxbpf_look single = {.h = {.kind = MXBPF_LOOK, .size = sizeof(single), .tgid = (uint32_t)l->at->pid}};
 	struct tgt_call call;
@@ -244,7 +244,7 @@ static void look_at_thread(struct state *l, const struct py_thread *t, bool is_m
 	size_t len;
 
 	r.h.ts_ns = clock_ns(CLOCK_MONOTONIC);
-	r.tid = is_main ? (uint32_t)l->at->pid : (uint32_t)t->id;
+	r.tid = t->main ? (uint32_t)l->at->pid : (uint32_t)t->id;
 	len = read_stack(l, t);
 	if (!len || tgt_gone(l->at->tgt))
 		return;
@@ -287,9 +287,9 @@ static void lines_look(struct state *l)
 		look_at_memory(l);
 		if (l->at->py)
 			py_each_thread(l->at->py, keep_thread, l);
-		/* Of another rank only its main thread counts, which is the last one. */
-		for (k = l->at->rank && l->nthreads ? l->nthreads - 1 : 0; k < l->nthreads; k++)
-			look_at_thread(l, &l->threads[k], k + 1 == l->nthreads);
+		for (k = 0; k < l->nthreads; k++)
+			if (!l->at->rank || l->threads[k].main) /* of another rank only its main thread counts */
+				look_at_thread(l, &l->threads[k]);
 	}
 	if (l->recs.len && att_active_since_ns(l->ses->first->att))
 		ses_keep(l->ses, l->recs.data, l->recs.len, 0);

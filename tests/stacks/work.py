@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+import ctypes
+import functools
+
+
+def torch_operator(torch):
+    """Returns an object that calls aten::neg_ without a Python frame of its own. at::ones({3}): a 0 is an empty std::optional."""
+    ones = torch._ZN2at4_ops4ones4callEN3c108ArrayRefINS2_6SymIntEEESt8optionalINS2_10ScalarTypeEES6_INS2_6LayoutEES6_INS2_6DeviceEES6_IbE
+    tensor, size = ctypes.c_void_p(), ctypes.c_int64(3)
+    ones(ctypes.byref(tensor), ctypes.byref(size), ctypes.c_size_t(1), *[ctypes.c_size_t(0)] * 4)
+    return functools.partial(torch._ZN2at4_ops4neg_4callERNS_6TensorE, ctypes.byref(tensor))
+
+
+def work_of(library):
+    """Returns what calls a function of the toy libmxnet of ../toy, or an operator of PyTorch's libtorch_cpu.so."""
+    lib = ctypes.CDLL(library)
+    return torch_operator(lib) if 'libtorch' in library else lib.MXNDArrayWaitAll
