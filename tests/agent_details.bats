@@ -52,11 +52,11 @@ same_stacks() { # PROGRAM, after same_shapes
 @test "The agent sees the tensors of vmap and custom Functions as torch.profiler does" { same_shapes custom; }
 
 # The program calls operators of the wheel's library through ctypes, for a Python without PyTorch.
-told_on() { # INTERPRETER
+told_on() { # INTERPRETER [PROGRAM [ARG...]]
 	[[ -x $1 ]] || skip "no $1: $(tail -n 1 "$O/deps/pythons.log" 2>/dev/null)"
 	python3 "$REPO/tests/judge/drive.py" --before "'$MXBPF' --agent --pid {pid} --format json" \
 		--tool "'$MXBPF' record -o calls.mxd --agent --py-stacks --probes op --pid {pid}" --stdout record.out -- \
-		env OMP_NUM_THREADS=1 "$1" "$REPO/tests/stacks/prog.py" "$MXBPF_TEST_LIBTORCH" said.json --busy
+		env OMP_NUM_THREADS=1 "$1" "$REPO/tests/stacks/${2:-prog.py}" "$MXBPF_TEST_LIBTORCH" said.json --busy "${@:3}"
 	python3 "$REPO/tests/stacks/compare.py" said.json calls.mxd
 }
 
@@ -66,6 +66,10 @@ told_on() { # INTERPRETER
 @test "The agent's stacks equal the program's own on CPython 3.14" { told_on "$O/deps/pythons/3.14/python"; }
 # bats test_tags=next
 @test "The agent's stacks equal the program's own on CPython 3.15" { told_on "$O/deps/pythons/3.15/python"; }
+@test "The agent's stacks in threads that go through interpreters equal the program's own" {
+	told_on "$O/deps/pythons/3.14/python" interpreters.py
+	told_on "$O/deps/pythons/3.13/python" interpreters.py --shared
+}
 @test "The agent's stacks equal the program's own on CPython 3.14t" { told_on "$O/deps/pythons/3.14t/python"; }
 
 @test "The agent reads the arguments of operators in Debian's PyTorch 1.13 as torch.profiler does" {
