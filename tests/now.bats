@@ -232,6 +232,25 @@ frames_on() { # VERSION
 @test "now shows the frames that CPython 3.15 itself shows" { frames_on 3.15; }
 @test "now shows the frames that CPython 3.14t itself shows" { frames_on 3.14t; }
 
+@test "A program that starts its Python after the attach has no stacks in that session, and the reason, and now shows them later" {
+	command -v /usr/bin/python3-config >/dev/null || skip "no python3-dev"
+	# shellcheck disable=SC2046 # several arguments
+	gcc -o "$BATS_TEST_TMPDIR/embeds" "$REPO/tests/stacks/embeds.c" $(/usr/bin/python3-config --includes) -lpython3.11 -pthread
+	start_ready hang env "LD_PRELOAD=$O/toy/libmxnet.so" "$BATS_TEST_TMPDIR/embeds" late \
+		"$REPO/tests/now/hang.py" frames "$O/toy/libmxnet.so" >/dev/null
+	HANG_PID=$READY_PID
+	run "$MXBPF" --pid "$HANG_PID" --py-stacks -d 100ms
+	expect_re 'its Python 3.11 runs no thread yet; mxbpf goes on without it' "$output"
+	kill -USR1 "$HANG_PID"
+	wait_lines 2 "$(out hang)" '^ready'
+	hang
+	now "$HANG_PID" -d 100ms
+	expect_now "any(.[]; .tid != $HANG_PID and any(.python[]?; test(\"hang.py.*: generator$\"))) and
+		all(.[]; .tid != $HANG_PID or .python == [])"
+	same_as_python
+	job_goes_on 7
+}
+
 in_interpreters_on() { # VERSION
 	local python=$O/deps/pythons/$1/python how said=$BATS_TEST_TMPDIR/said.json
 	[[ -x $python ]] || skip "no $python: $(tail -n 1 "$O/deps/pythons.log" 2>/dev/null)"

@@ -42,6 +42,31 @@ told_on() { # VERSION
 @test "Stacks equal the program's own on CPython 3.15" { told_on 3.15; }
 @test "Stacks equal the program's own on CPython 3.14t" { told_on 3.14t; }
 
+embeds() { # LINKER-ARG...: builds a program that has Python inside
+	command -v /usr/bin/python3-config >/dev/null || skip "no python3-dev"
+	# shellcheck disable=SC2046 # several arguments
+	gcc -o embeds "$STACKS/embeds.c" $(/usr/bin/python3-config --includes) "$@" -pthread
+}
+
+told_embedded() { # HOW
+	traced 'record -o calls.mxd --py-stacks --probes api' record.out ./embeds "$1" "$STACKS/prog.py" "$O/toy/libmxnet.so" said.json
+	python3 "$STACKS/compare.py" said.json calls.mxd
+}
+
+@test "Stacks equal the program's own if it has libpython, also if Python runs in another thread than the main one" {
+	embeds -lpython3.11
+	told_embedded main
+	told_embedded thread
+}
+
+@test "Stacks equal the program's own if Python is linked into it" {
+	local archive
+	archive=$(/usr/bin/python3-config --configdir)/libpython3.11.a
+	[[ -f $archive ]] || skip "no $archive"
+	embeds -no-pie -Wl,-export-dynamic "$archive" -lexpat -lz -lm -ldl
+	told_embedded thread
+}
+
 entered_on() { # VERSION
 	local python=$O/deps/pythons/$1/python how
 	[[ -x $python ]] || skip "no $python: $(tail -n 1 "$O/deps/pythons.log" 2>/dev/null)"

@@ -160,10 +160,10 @@ static void each_state(const struct py *p, void (*fn)(void *ctx, uint64_t state,
 
 int py_check(const struct py *p, struct err *e)
 {
-	uint64_t made;
+	uint64_t made; /* -1 before the first one */
 
 	if (p->l.minor >= MINOR_CURRENT || !py_word(p, p->runtime + p->l.runtime_interp + NEXT_INTERP, &made) ||
-	    made <= 1)
+	    (int64_t)made <= 1)
 		return 0;
 	return err_set(e, ERR_TARGET, -ENOTSUP,
 		       "its Python %s has made several interpreters, and does not say which of them a thread runs "
