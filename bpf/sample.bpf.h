@@ -126,14 +126,13 @@ static __always_inline void sample_team(struct mxbpf_thread *t, struct sample_ro
 /* Reads the Python stack without the thread's slot, since not every thread has one. */
 static __always_inline void sample_python(struct sample_room *room)
 {
-	__u64 state = 0, frame;
+	__u64 state, frame;
 
 	room->python.stack.n = 0;
 	room->python.stack.cut = 0;
 	if (!cfg_python.frame_bytes)
 		return;
-	if (bpf_probe_read_user(&state, sizeof(state),
-				(void *)(bpf_get_current_task_btf()->thread.fsbase + cfg_python.tls))) {
+	if (!current_state(&state)) {
 		room->unreadable++;
 		return;
 	}

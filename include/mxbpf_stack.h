@@ -33,7 +33,7 @@
  * its class, which take more bytes in a free-threaded build; what follows is at the same place after them in both.
  */
 struct mxbpf_python {
-	__s32 tls;	    /* from the thread's base (fs): address of its PyThreadState */
+	__s32 tls;	    /* from the thread's base (fs): address of its PyThreadState, or of a list; see tls_key */
 	__u16 state_start;  /* start of the bytes read of the thread state; base of the next two offsets */
 	__u16 state_thread; /* base of the state's thread */
 	__u16 state_frame;  /* innermost frame, or a structure with it */
@@ -53,6 +53,7 @@ struct mxbpf_python {
 	__u16 head;	  /* bytes of an object's head; the class is its last word */
 	__u16 frame_copy; /* number (32 bits) of the copy of the code that a frame executes; MXBPF_PY_NONE: no copies */
 	__u16 code_copies; /* from the code object: list of its copies: their number, and the address of each */
+	__u16 tls_key;	   /* 1 + number of the word of that list with the address of the PyThreadState; 0: no list */
 };
 
 #define MXBPF_PY_CLASS(py) ((py)->head - 8) /* from an object */

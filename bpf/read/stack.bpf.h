@@ -260,19 +260,29 @@ __noinline __u64 state_frame(struct stack_room *r, __u64 state)
 }
 
 /*
+ * Reads the address of the running thread's state; 0: it has none. A thread that enters another interpreter has another
+ * state from then on. Returns false if it is not mapped.
+ */
+static __always_inline bool current_state(__u64 *state)
+{
+	if (bpf_probe_read_user(state, sizeof(*state),
+				(void *)(bpf_get_current_task_btf()->thread.fsbase + cfg_python.tls)))
+		return false;
+	return !cfg_python.tls_key || !*state ||
+	       !bpf_probe_read_user(state, sizeof(*state), (void *)(*state + 8ull * (cfg_python.tls_key - 1)));
+}
+
+/*
  * Finds and reads the innermost frame of the running thread. Returns 0 if the thread runs no Python, or if that is
  * unknown.
  */
 __noinline __u64 stack_top(struct mxbpf_thread *t, struct stack_room *r)
 {
-	__u64 frame, state = 0;
+	__u64 frame, state;
 
 	if (!t || !r)
 		return 0;
-	/* A thread that enters another interpreter has another state there, so none is kept. */
-	if (bpf_probe_read_user(&state, sizeof(state),
-				(void *)(bpf_get_current_task_btf()->thread.fsbase + cfg_python.tls)) ||
-	    !state)
+	if (!current_state(&state))
 		return 0;
 	frame = state_frame(r, state);
 	r->read = 1;

@@ -10,13 +10,17 @@
 
 /*
  * glibc keeps the values of a thread's keys after the thread's base. Those of the first 32 keys are in struct pthread
- * itself. Find the key of the interpreter by scanning its list of thread states: each state is at the same place of its
- * thread. From 3.15 on it is in a thread-local variable, which lies below the base.
+ * itself. musl keeps them in a list, whose address is in struct pthread. Find the key of the interpreter by scanning
+ * its list of thread states: each state is at the same place of its thread. From 3.15 on it is in a thread-local
+ * variable, which lies below the base.
  */
 #define BELOW_WORDS	 512 /* words of thread-local variables that are searched */
 #define THREAD_WORDS	 288 /* words of struct pthread that are searched */
 #define ALL_WORDS	 (BELOW_WORDS + THREAD_WORDS)
 #define THREAD_WORDS_MIN 32 /* the words before belong to the loader */
+#define MUSL_LIST	 16 /* word with the address of the list in musl 1.2; before, it is the next one */
+#define MUSL_LISTS	 2
+#define MUSL_KEYS	 128
 #define LOOKS		 20
 #define LOOK_NS		 1000000
 #define STATES_MAX	 256 /* of all interpreters */
@@ -108,8 +112,8 @@ static void read_words(const struct py *p, uint64_t thread, uint64_t has[ALL_WOR
 		if (tgt_read(p->t, thread - below, has + BELOW_WORDS - below / sizeof(*has), below))
 			memset(has, 0, BELOW_WORDS * sizeof(*has));
 	}
-	if (tgt_read(p->t, thread, has + BELOW_WORDS, THREAD_WORDS * sizeof(*has)))
-		memset(has + BELOW_WORDS, 0, THREAD_WORDS * sizeof(*has));
+	memset(has + BELOW_WORDS, 0, THREAD_WORDS * sizeof(*has));
+	tgt_read_some(p->t, thread, has + BELOW_WORDS, THREAD_WORDS * sizeof(*has));
 }
 
 static uint64_t word_at(const uint8_t *bytes, size_t at)
@@ -174,7 +178,24 @@ int py_check(const struct py *p, struct err *e)
 struct vote {
 	const struct py *p;
 	unsigned votes[ALL_WORDS], threads;
+	unsigned lists[MUSL_LISTS][MUSL_KEYS];
 };
+
+/* In 1.2 the next word is the address of another word behind it. */
+static void vote_lists(struct vote *v, uint64_t state, uint64_t thread, const uint64_t *has)
+{
+	uint64_t list[MUSL_KEYS];
+	unsigned i, k;
+
+	for (i = 0; i < MUSL_LISTS; i++) {
+		if (has[MUSL_LIST + i] - thread < THREAD_WORDS_MIN * sizeof(*has))
+			continue;
+		memset(list, 0, sizeof(list));
+		tgt_read_some(v->p->t, has[MUSL_LIST + i], list, sizeof(list));
+		for (k = 0; k < MUSL_KEYS; k++)
+			v->lists[i][k] += list[k] == state;
+	}
+}
 
 static void vote(void *ctx, uint64_t state, const struct py_thread *t)
 {
@@ -186,6 +207,7 @@ static void vote(void *ctx, uint64_t state, const struct py_thread *t)
 	v->threads++;
 	for (k = 0; k < ALL_WORDS; k++)
 		v->votes[k] += has[k] == state;
+	vote_lists(v, state, t->fs_base, has + BELOW_WORDS);
 }
 
 /* Returns the first word with the most votes of words from..to, and how many words have as many. */
@@ -198,6 +220,21 @@ static unsigned most_votes(const struct vote *v, unsigned from, unsigned to, uns
 		best = v->votes[k] > v->votes[best] ? k : best;
 	}
 	return best;
+}
+
+/* Returns true if more threads have their states in a list of musl than at one place. */
+static bool find_list(struct py *p, const struct vote *v, unsigned least)
+{
+	unsigned i, k, most = least;
+
+	for (i = 0; i < MUSL_LISTS; i++)
+		for (k = 0; k < MUSL_KEYS; k++)
+			if (v->lists[i][k] > most) {
+				most = v->lists[i][k];
+				p->l.walk.tls = (int32_t)((MUSL_LIST + i) * sizeof(uint64_t));
+				p->l.walk.tls_key = (uint16_t)(k + 1);
+			}
+	return most > least;
 }
 
 /*
@@ -222,18 +259,21 @@ static int find_tls(struct py *p, struct err *e)
 		each_state(p, vote, &v);
 		best = most_votes(&v, 0, BELOW_WORDS, &n);
 	}
+	if (find_list(p, &v, v.votes[best]))
+		return 0;
 	if (!v.votes[best])
-		return err_set(
-			e, ERR_TARGET, -ENOTSUP,
-			"its Python %s keeps thread states in an unknown place (only threads of glibc are supported)",
-			p->l.version);
+		return err_set(e, ERR_TARGET, -ENOTSUP,
+			       "its Python %s keeps thread states in an unknown place (threads of glibc and musl are "
+			       "supported)",
+			       p->l.version);
 	p->l.walk.tls = ((int32_t)best - BELOW_WORDS) * (int32_t)sizeof(uint64_t);
 	return 0;
 }
 
 bool py_current_state(const struct py *p, uint64_t fs_base, uint64_t *state)
 {
-	return py_word(p, fs_base + (uint64_t)p->l.walk.tls, state);
+	return py_word(p, fs_base + (uint64_t)p->l.walk.tls, state) &&
+	       (!p->l.walk.tls_key || py_word(p, *state + (p->l.walk.tls_key - 1) * sizeof(*state), state));
 }
 
 struct threads {

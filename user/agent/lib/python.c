@@ -32,9 +32,11 @@ static uint64_t thread_base(void)
 /* Returns the address of the calling thread's innermost frame, or 0 if the thread has no frame or no state. */
 static uint64_t top_frame(const struct mxbpf_python *py)
 {
-	const uint64_t base = thread_base(), state = word_at(base + (uint64_t)(int64_t)py->tls);
-	uint64_t frame;
+	const uint64_t base = thread_base();
+	uint64_t state = word_at(base + (uint64_t)(int64_t)py->tls), frame;
 
+	if (state && py->tls_key)
+		state = word_at(state + 8ull * (py->tls_key - 1u));
 	if (!state || word_at(state + py->state_start + py->state_thread) != base)
 		return 0;
 	frame = word_at(state + py->state_start + py->state_frame);
