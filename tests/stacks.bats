@@ -42,6 +42,15 @@ told_on() { # VERSION
 @test "Stacks equal the program's own on CPython 3.15" { told_on 3.15; }
 @test "Stacks equal the program's own on CPython 3.14t" { told_on 3.14t; }
 
+@test "Stacks equal the program's own with musl, in the main thread and in others" {
+	local musl=$O/deps/pythons/musl
+	[[ -x $musl/python ]] || skip "no $musl/python: tests/stacks/setup_musl.sh makes it"
+	mkdir musl
+	musl-gcc -shared -fPIC -O1 -I"$musl/source" -I"$musl/source/Include" -o musl/libmxnet.so "$STACKS/musl.c"
+	traced 'record -o calls.mxd --py-stacks --probes api' record.out "$musl/python" "$STACKS/prog.py" "$PWD/musl/libmxnet.so" said.json
+	python3 "$STACKS/compare.py" said.json calls.mxd
+}
+
 embeds() { # LINKER-ARG...: builds a program that has Python inside
 	command -v /usr/bin/python3-config >/dev/null || skip "no python3-dev"
 	# shellcheck disable=SC2046 # several arguments

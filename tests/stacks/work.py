@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-import ctypes
 import functools
+import os
+import sys
 
 
-def torch_operator(torch):
+def torch_operator(ctypes, torch):
     """Returns an object that calls aten::neg_ without a Python frame of its own. at::ones({3}): a 0 is an empty std::optional."""
     ones = torch._ZN2at4_ops4ones4callEN3c108ArrayRefINS2_6SymIntEEESt8optionalINS2_10ScalarTypeEES6_INS2_6LayoutEES6_INS2_6DeviceEES6_IbE
     tensor, size = ctypes.c_void_p(), ctypes.c_int64(3)
@@ -12,6 +13,11 @@ def torch_operator(torch):
 
 
 def work_of(library):
-    """Returns what calls a function of the toy libmxnet of ../toy, or an operator of PyTorch's libtorch_cpu.so."""
+    """Returns what calls a function of the toy libmxnet of ../toy or of musl.c, or an operator of PyTorch's libtorch_cpu.so."""
+    if 'musl' in library:
+        sys.path.append(os.path.dirname(library))
+        import libmxnet
+        return libmxnet.MXNDArrayWaitAll
+    import ctypes
     lib = ctypes.CDLL(library)
-    return torch_operator(lib) if 'libtorch' in library else lib.MXNDArrayWaitAll
+    return torch_operator(ctypes, lib) if 'libtorch' in library else lib.MXNDArrayWaitAll
