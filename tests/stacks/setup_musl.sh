@@ -9,6 +9,7 @@ command -v musl-gcc >/dev/null || { echo 'no musl-gcc: apt-get install musl-tool
 mkdir -p "$1/musl/lists/partial"
 cd -P "$1/musl"
 APT=(-q -o "Dir::State::Lists=$PWD/lists" -o "Dir::Etc::SourceList=$PWD/sources.list" -o "Dir::Etc::SourceParts=/dev/null")
+# shellcheck disable=SC2016 # $(...) is apt's
 from=$(apt-get indextargets --format '$(CODENAME) $(COMPONENT) $(REPO_URI)' | awk '$1 !~ /-/ && $2 == "main" && !n++ { print $3 }')
 [[ -n $from ]]
 echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $from bookworm main" >sources.list
@@ -19,6 +20,7 @@ mkdir source
 tar -xzf python3.11_*.orig.tar.gz --strip-components=1 -C source
 cd source
 # musl-gcc tells the machine's own name of the platform, which is that of glibc.
+# shellcheck disable=SC2016 # for that program
 printf '#!/bin/sh\ncase "$*" in *--print-multiarch*) echo x86_64-linux-musl; exit ;; esac\nexec musl-gcc "$@"\n' >cc
 chmod +x cc
 cat >Modules/Setup.local <<'END'
