@@ -33,7 +33,7 @@ ROOMS = {
     'feature.read': ('base records', ''),
     'feature.fold': ('base feature.read model records table window', ''),
     'feature.view': ('base feature.fold feature.read model records table view', 'cjson/'),
-    'feature.load': ('attach base feature.fold feature.read model nvml plan python records session table target targets/targets.h', ''),
+    'feature.load': ('attach base feature.fold feature.read model now nvml plan python records session table target targets/targets.h', ''),
     'feature.options': ('cmd/option.h feature.fold feature.read session/session.h', ''),
     'feature': ('cmd/option.h feature.fold feature.load feature.view model view', ''),
     # Outputs read records from a recording, which also carries the session's description.

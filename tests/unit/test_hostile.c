@@ -173,7 +173,7 @@ static bool is_named(struct unwind *u, uint64_t pc)
 	r.r[MXBPF_REGS_PC] = pc;
 	r.r[MXBPF_REGS_SP] = 0x1000;
 	unwind_stack(u, &r, &stack, 8, &frames);
-	named = frames.len && !strcmp(buf_at(&frames, struct unwind_frame, 0)->name, "probe_me");
+	named = frames.len && !strcmp(unwind_name(u, buf_at(&frames, struct unwind_frame, 0)), "probe_me");
 	buf_fini(&frames);
 	return named;
 }

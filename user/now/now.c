@@ -224,8 +224,10 @@ static int finish_thread(struct now *n, const struct calls *calls, struct taken 
 	k->t.cut = !unwind_stack(n->unwind, &k->regs, &k->stack, NOW_FRAMES_MAX, &frames);
 	for (i = 0; !err && i < buf_count(&frames, struct unwind_frame); i++) {
 		const struct unwind_frame *u = buf_at(&frames, struct unwind_frame, i);
-		struct now_frame f = {
-			.name = u->name, .lib = u->lib, .va = u->va, .python = u->lib && u->lib == python};
+		struct now_frame f = {.name = unwind_name(n->unwind, u),
+				      .lib = u->lib,
+				      .va = u->va,
+				      .python = u->lib && u->lib == python};
 
 		calls_find(calls, &f);
 		err = buf_put(&k->t.frames, &f, sizeof(f));

@@ -9,6 +9,7 @@
 #include "base/demangle.h"
 #include "base/hash.h"
 #include "elf/copy.h"
+#include "elf/unwind.h"
 
 #define COPIES_MAX_BYTES (1ull << 30) /* limit of the copied tables of all files */
 #define SYMBOL_BYTES	 4096	      /* the end of a longer name is cut */
@@ -123,9 +124,10 @@ static void shorten(char *name)
 	*c = '\0';
 }
 
-static const char *unwind_name_of(struct unwind *u, Dwfl_Module *mod, uint64_t pc)
+const char *unwind_name(struct unwind *u, const struct unwind_frame *f)
 {
-	uint64_t *known = hash_put(&u->names, pc, 0);
+	Dwfl_Module *mod = f->lib ? dwfl_addrmodule(u->dwfl, f->pc) : NULL;
+	uint64_t *known = mod ? hash_put(&u->names, f->pc, 0) : NULL;
 	const char *symbol;
 	GElf_Off off;
 	GElf_Sym sym;
@@ -135,7 +137,7 @@ static const char *unwind_name_of(struct unwind *u, Dwfl_Module *mod, uint64_t p
 		return "";
 	if (*known)
 		return (const char *)(uintptr_t)*known;
-	symbol = dwfl_module_addrinfo(mod, pc, &off, &sym, NULL, NULL, NULL);
+	symbol = dwfl_module_addrinfo(mod, f->pc, &off, &sym, NULL, NULL, NULL);
 	name = symbol ? demangle(symbol) : NULL;
 	if (name)
 		shorten(name);
@@ -145,10 +147,17 @@ static const char *unwind_name_of(struct unwind *u, Dwfl_Module *mod, uint64_t p
 	return name ? name : "";
 }
 
+uint64_t unwind_function(const struct unwind_frame *f)
+{
+	struct elf_fde fde;
+
+	return f->lib && f->lib->elf && !elf_fde_find(f->lib->elf, f->va, &fde, NULL) ? fde.start_va : f->va;
+}
+
 static int on_frame(Dwfl_Frame *state, void *arg)
 {
 	struct unwind *u = arg;
-	struct unwind_frame f = {.name = ""};
+	struct unwind_frame f = {0};
 	const struct tgt_lib *lib = NULL;
 	Dwfl_Module *mod;
 	void **user;
@@ -166,7 +175,6 @@ static int on_frame(Dwfl_Frame *state, void *arg)
 	if (mod) {
 		dwfl_module_info(mod, &user, NULL, NULL, NULL, NULL, NULL, NULL);
 		lib = ((const struct file *)*user)->lib;
-		f.name = unwind_name_of(u, mod, f.pc);
 	}
 	f.lib = lib;
 	f.va = f.pc - (lib ? lib->load_bias : 0);

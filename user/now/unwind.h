@@ -18,7 +18,6 @@ struct unwind;
 struct unwind_frame {
 	uint64_t pc, va;	   /* an address within the call, in the process and in the file */
 	const struct tgt_lib *lib; /* NULL: in no known file */
-	const char *name;	   /* name of the function, not escaped, borrowed until unwind_close(); "": unknown */
 };
 
 /* The caller owns the target, which must outlive *out. */
@@ -31,5 +30,13 @@ void unwind_close(struct unwind *u); /* NULL is legal */
  */
 bool unwind_stack(struct unwind *u, const struct mxbpf_regs *r, const struct buf *stack, unsigned max,
 		  struct buf *frames);
+
+/*
+ * Returns the name of the function of a frame without its parameters, not escaped; "": unknown. Borrowed until
+ * unwind_close(). It searches all symbols of the file, but once for each address.
+ */
+const char *unwind_name(struct unwind *u, const struct unwind_frame *f);
+/* Returns the address in the file at which the function of a frame begins, or that of the frame if it is not known. */
+uint64_t unwind_function(const struct unwind_frame *f);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Lines of Python for the rules: where the workers work, where the loop waits, where slow iterations are slow. */
+/* Lines of Python, or functions, for the rules: where the workers work, where the loop waits, where slow iterations are
+ * slow. */
 #include "feature/steps/steps.h"
 #include "feature/findings/findings.h"
 
@@ -196,7 +197,7 @@ static enum about about_loop(const struct mdl *m, const struct facts *f, const s
 	if (!l->cls && is_in_loader(m, l))
 		return ABOUT_DATA;
 	if (!l->cls)
-		return l->sleeps && l->syscall == SYS_futex ? ABOUT_LOCK : ABOUT_OWN;
+		return f->python && l->sleeps && l->syscall == SYS_futex ? ABOUT_LOCK : ABOUT_OWN;
 	if (l->cls == MXBPF_CLASS_DATA)
 		return ABOUT_DATA;
 	name = mdl_name(m, l->name_id, &len);

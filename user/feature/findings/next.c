@@ -17,10 +17,27 @@ static const struct {
 	{FACTS_HAVE_MEMORY, "--memory"},    {FACTS_HAVE_SHAPES, "--shapes"},
 };
 
+static bool has(const struct facts *f, unsigned what)
+{
+	return (f->have & what) == what;
+}
+
+/* What is left of a step for stacks of Python in a program that has none: who holds memory, or samples. */
+static const char *without_python(const struct facts *f, const char *step)
+{
+	if (strstr(step, "--memory"))
+		return has(f, FACTS_HAVE_MEMORY) ? NULL : "--pid PID --memory";
+	if (has(f, FACTS_HAVE_SAMPLES))
+		return NULL;
+	return strstr(step, "--gpu") ? "--pid PID --gpu --sample 99" : "--pid PID --sample 99";
+}
+
 void next_put(const struct facts *f, const char *step, struct buf *b)
 {
 	unsigned i;
 
+	if (!f->python && step && strstr(step, "--py-stacks"))
+		step = without_python(f, step);
 	if (!step)
 		return;
 	buf_printf(b, "%s", step);
@@ -29,11 +46,6 @@ void next_put(const struct facts *f, const char *step, struct buf *b)
 	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
 		if (f->have & kept[i].have && !strstr(step, kept[i].option))
 			buf_printf(b, " %s", kept[i].option);
-}
-
-static bool has(const struct facts *f, unsigned what)
-{
-	return (f->have & what) == what;
 }
 
 static const char *closer(const struct facts *f, const struct fact_line *line)

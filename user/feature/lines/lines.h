@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of Python that the threads of a job stood on, by the clock. */
+/* Lines of Python, or functions of a program without it, that the threads of a job stood in, by the clock. */
 #ifndef FEATURE_LINES_H
 #define FEATURE_LINES_H
 
@@ -21,8 +21,9 @@ const struct mxbpf_look *lines_looks(const struct mdl *m, size_t *n);
 
 /*
  * The innermost line of a stack that is neither of Python's own library nor of an installed package, nor in a function
- * that a package made from text; if there is none, the innermost line: "/path/train.py(12): step", *len bytes, not
- * terminated. NULL: the stack is not known, or no line of it is. Borrowed from the model.
+ * that a package made from text; if there is none, the innermost line: "/path/train.py(12): step", or of a program
+ * without Python "/path/train: step", *len bytes, not terminated. NULL: the stack is not known, or no line of it is.
+ * Borrowed from the model.
  */
 const char *lines_of_program(const struct mdl *m, uint64_t stack_id, size_t *len);
 /* Returns the line as lines_of_program() does, from the text of a stack. */

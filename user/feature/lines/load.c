@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Looks at the Python threads of a job ten times a second and notes the line on which each of them stands. Everything
+ * Looks at the Python threads of a job ten times a second and notes the line on which each of them stands; in a program
+ * without Python, at all threads and the function of the program in which each of them is. Everything
  * is read from /proc and from the memory of the processes while they run: nothing is stopped. A stack that changes
  * while it is read shows up as one that cannot be read, because each code object is checked by its print.
  */
 #include "feature/lines/lines.h"
+#include "feature/lines/load_native.h"
 #include "feature/lines/load_ranks.h"
 #include "session/feature.h"
 #include "session/priv.h"
@@ -35,9 +37,10 @@
 struct process {
 	pid_t pid;
 	struct tgt *tgt;
-	struct py *py; /* NULL: it runs no Python, or one that cannot be read */
-	bool rank;     /* it does not descend from the root: another rank of the job, which has no probes */
-	bool seen;     /* in the present walk over the children and ranks */
+	struct py *py;	       /* NULL: it runs no Python, or one that cannot be read */
+	struct native *native; /* NULL: it runs Python, or not the runtime */
+	bool rank;	       /* it does not descend from the root: another rank of the job, which has no probes */
+	bool seen;	       /* in the present walk over the children and ranks */
 };
 
 struct state {
@@ -53,6 +56,7 @@ struct state {
 	char text[PARTS_MAX * TEXT_BYTES];
 	/* of the present process */
 	struct process *at;
+	uint64_t at_ns; /* when its stack, or that of its thread, was read */
 	struct py_thread threads[64];
 	unsigned nthreads;
 };
@@ -61,12 +65,14 @@ static void process_free(struct process *p)
 {
 	if (!p)
 		return;
+	native_free(p->native);
 	py_close(p->py);
 	tgt_close(p->tgt);
 	free(p);
 }
 
-static struct process *process_new(pid_t pid)
+/* runtime: glob of its library, or NULL. */
+static struct process *process_new(pid_t pid, const char *runtime)
 {
 	struct process *p = calloc(1, sizeof(*p));
 	struct err e = {0};
@@ -78,6 +84,8 @@ static struct process *process_new(pid_t pid)
 		p->py = NULL;
 	if (p->py)
 		tgt_check_later(p->tgt, true); /* each look checks once */
+	else if (p->tgt && runtime)
+		p->native = native_new(pid, runtime);
 	return p;
 }
 
@@ -93,11 +101,12 @@ static struct process *lines_find(const struct state *l, pid_t pid)
 
 static struct process *lines_add(struct state *l, pid_t pid, bool rank)
 {
+	const struct adp *adp = l->ses->targets[0].plan.adp;
 	struct process *p;
 
 	if (rank ? l->nranks >= RANKS_MAX : l->nprocesses - l->nranks >= PROCESSES_MAX)
 		return NULL;
-	p = process_new(pid);
+	p = process_new(pid, adp ? adp->lib_glob : NULL);
 	if (!p)
 		return NULL;
 	p->rank = rank;
@@ -230,26 +239,23 @@ static void look_at_memory(struct state *l)
 		buf_put(&l->recs, &r, sizeof(r)); /* without memory a reading is lost, which is one of many */
 }
 
-static void look_at_thread(struct state *l, const struct py_thread *t)
+/* Notes that a thread has the stack in l->text. tid 0: its number is not known. */
+static void note_look(struct state *l, pid_t tid, bool is_main, size_t len)
 {
 	struct mxbpf_agg_line r = {.h = {.kind = MXBPF_AGG_LINE, .size = sizeof(r), .tgid = (uint32_t)l->at->pid},
+				   .tid = (uint32_t)tid,
 				   .syscall = -1,
 				   .count = 1,
-				   .main = t->main,
+				   .main = is_main,
 				   .rank = l->at->rank};
 	struct mxbpf_look single = {.h = {.kind = MXBPF_LOOK, .size = sizeof(single), .tgid = (uint32_t)l->at->pid}};
 	struct tgt_call call;
 	struct mxbpf_frame *f;
 	uint64_t *at;
-	size_t len;
 
-	r.h.ts_ns = clock_ns(CLOCK_MONOTONIC);
-	r.tid = t->main ? (uint32_t)l->at->pid : (uint32_t)t->id;
-	len = read_stack(l, t);
-	if (!len || tgt_gone(l->at->tgt))
-		return;
+	r.h.ts_ns = l->at_ns;
 	if (r.tid) {
-		call = tgt_peek_call(l->at->pid, (pid_t)r.tid);
+		call = tgt_peek_call(l->at->pid, tid);
 		r.sleeps = sleep_of(call.state);
 		r.syscall = call.syscall;
 		single.flags =
@@ -271,6 +277,27 @@ static void look_at_thread(struct state *l, const struct py_thread *t)
 		buf_put(&l->recs, &single, sizeof(single));
 }
 
+static void look_at_thread(struct state *l, const struct py_thread *t)
+{
+	size_t len;
+
+	l->at_ns = clock_ns(CLOCK_MONOTONIC);
+	len = read_stack(l, t);
+	if (len && !tgt_gone(l->at->tgt))
+		note_look(l, t->main ? l->at->pid : t->id, t->main, len);
+}
+
+static void look_at_native(void *ctx, pid_t tid, const char *text, size_t len)
+{
+	struct state *l = ctx;
+
+	if (l->at->rank && tid != l->at->pid)
+		return;
+	len = len < sizeof(l->text) ? len : sizeof(l->text);
+	memcpy(l->text, text, len);
+	note_look(l, tid, tid == l->at->pid, lines_shorten(l->text, len));
+}
+
 static void lines_look(struct state *l)
 {
 	const struct ses_build *b;
@@ -287,6 +314,9 @@ static void lines_look(struct state *l)
 		look_at_memory(l);
 		if (l->at->py)
 			py_each_thread(l->at->py, keep_thread, l);
+		l->at_ns = clock_ns(CLOCK_MONOTONIC);
+		if (l->at->native)
+			native_each_thread(l->at->native, look_at_native, l);
 		for (k = 0; k < l->nthreads; k++)
 			if (!l->at->rank || l->threads[k].main) /* of another rank only its main thread counts */
 				look_at_thread(l, &l->threads[k]);
