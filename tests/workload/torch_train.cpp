@@ -3,7 +3,7 @@
 // one says what it does: "train", the default; "augment", training with inputs that the program computes itself; a
 // module of TorchScript (.pt) that answers requests in two threads, as many each; a package of AOTInductor (.pt2). Then
 // it prints how often it called some of its operators, or with OBSERVE in its environment how often PyTorch told an
-// observer of each operator, as it tells torch.profiler.
+// observer of each operator and backward node, as it tells torch.profiler.
 #include <ATen/record_function.h>
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 #include <torch/script.h>
@@ -142,7 +142,8 @@ int main(int argc, char **argv)
 	while (sigtimedwait(&go, nullptr, &pause) < 0)
 		x.neg(); // the agent enters at an operator
 	if (getenv("OBSERVE"))
-		at::addGlobalCallback(at::RecordFunctionCallback(observe).scopes({at::RecordScope::FUNCTION}));
+		at::addGlobalCallback(at::RecordFunctionCallback(observe).scopes(
+			{at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
 	if (is_package)
 		infer(*package, n);
 	else if (is_module)

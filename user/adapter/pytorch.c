@@ -257,6 +257,22 @@ static const struct adp_probe probes[] = {
 		.values_arg = 2,
 		.row = {BOXED_SPAN(ARG1)},
 	},
+	/*
+	 * Operators that the code of an AOTInductor package calls by PyTorch's C interface, past the dispatcher. Many
+	 * of these functions only hand on to the dispatcher. If a package was compiled with
+	 * TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE=1, torch.profiler has them by the same names.
+	 */
+	{
+		.name = "operator.shim",
+		.group = PROBE_OP,
+		.by_agent = true,
+		.ended = true,
+		.optional = true,
+		.any_build = true,
+		.family = {.prefix = "aoti_torch_cpu_"},
+		.row = {OPERATOR_SPAN, .end = MXBPF_END_CUT, .details = MXBPF_DETAIL_STACK,
+			.name_type = MXBPF_NAMED_COOKIE, .name = {.base = MXBPF_BASE_COOKIE}},
+	},
 	/* Engine::evaluate_function(this, shared_ptr<GraphTask> &, Node *, ...). */
 	{
 		.name = "autograd.evaluate",
@@ -401,6 +417,22 @@ static const struct adp_probe probes[] = {
 		.each_lib = "*/[a-z2-7][a-z2-7]/c" HASH_25 HASH_25 "[a-z2-7]*.so",
 		.symbols = {"kernel"},
 		.span_name = "inductor::",
+		.row = {.action = MXBPF_ACT_OPEN,
+			.end = MXBPF_END_CUT,
+			.cls = MXBPF_CLASS_KERNEL,
+			.leaf = 1,
+			.name_type = MXBPF_NAMED_COOKIE,
+			.name = {.base = MXBPF_BASE_COOKIE}},
+	},
+	/* Kernels of an AOTInductor package, which PyTorch unpacks: DIR/data/aotinductor/model/c....wrapper.so. */
+	{
+		.name = "kernel.packaged",
+		.group = PROBE_OP,
+		.ended = true,
+		.optional = true,
+		.any_build = true,
+		.each_lib = "*/data/aotinductor/*.so",
+		.family = {.prefix = "cpp_"},
 		.row = {.action = MXBPF_ACT_OPEN,
 			.end = MXBPF_END_CUT,
 			.cls = MXBPF_CLASS_KERNEL,

@@ -189,12 +189,17 @@ static bool is_member(const struct family *f, const char *symbol, char *room, si
 	const struct adp_family *fam = &f->probe->row->family;
 	char member[IDENT_MAX];
 
-	/* The cold part of a function (".cold", ".cold.12") is entered by a jump, so it is not a function. */
-	if (strncmp(symbol, fam->prefix, strlen(fam->prefix)) || strstr(symbol, ".cold"))
+	/*
+	 * The cold part of a function (".cold", ".cold.12") is entered by a jump, so it is not a function. The part
+	 * that OpenMP runs in several threads is called by its function.
+	 */
+	if (strncmp(symbol, fam->prefix, strlen(fam->prefix)) || strstr(symbol, ".cold") || strstr(symbol, "._omp_fn"))
 		return false;
 	if (fam->method && !member_name(fam, symbol, member))
 		return false;
 	*func = (struct plan_func){.symbol = symbol, .name = fam->schema ? room : f->probe->row->span_name};
+	if (!func->name && f->probe->row->row.name_type == MXBPF_NAMED_COOKIE)
+		func->name = symbol;
 	if (fam->members && !member_operator(f, member, room, max))
 		return false;
 	if (fam->schema && !fam->members)

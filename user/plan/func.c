@@ -183,6 +183,8 @@ int plan_add_func(struct plan *plan, struct plan_probe *p, struct elf *elf, cons
 	err = row->end != MXBPF_END_CUT ? 0
 	      : p->returns		? add_return(plan, p, f->entry_off, func)
 					: add_cut(plan, p, elf, f->va, func, &tail);
+	if (err == -ENOENT && p->row->ended)
+		return 0;
 	if (err == -ENOENT) {
 		row = endless;
 		p->nendless++;

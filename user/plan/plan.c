@@ -714,7 +714,7 @@ int plan_late(const struct plan *p, const struct plan_probe *probe, struct tgt *
 		.returns = p->opts.returns && probe->row->returns && !elf_has_exceptions(elf),
 	};
 	out->rows[0] = p->rows[probe - p->probes];
-	if (probe->row->family.members) {
+	if (probe->row->family.members || probe->row->family.prefix) {
 		err = plan_family(out, out->probes, elf);
 		plan_order_sites(out);
 		return err;

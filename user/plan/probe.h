@@ -43,6 +43,7 @@ struct adp_member {
 /*
  * Functions that share a row. There are five ways to name them:
  *  - prefix, with or without method: all functions whose mangled names are prefix, or prefix <length><name> method.
+ *    Without method and span_name, the prefix is the begin of their names, which their spans have, too.
  *  - With schema also set, <name> is that of a constant string "base.overload(" or "base(" of the library with '.'
  *    written as '_', and the span's name is schema + base. With members also set, only these functions count and the
  *    table names them; functions that only call another one are left out.
@@ -118,6 +119,7 @@ struct adp_probe {
 	 * recorded in slices. Ends with NULL: functions; "*": all of the row. NULL: none.
 	 */
 	const char *const *always;
+	bool ended;		/* functions of the family whose end cannot be probed are left out */
 	bool optional;		/* may be missing; a missing required row refuses the group */
 	bool expendable;	/* left out first if few probes can be attached */
 	const char *ends;	/* name of an earlier row whose spans this row ends; refused together with it */
