@@ -73,7 +73,8 @@ const struct tbl_def lines_table = {.name = "lines",
 
 const struct view_sheet sheet_lines = {
 	.title = "Lines",
-	.help = "Lines of Python on which the threads of the job stood, by the clock.",
+	.help = "Lines of Python on which the threads of the job stood, by the clock; without Python, functions of the "
+		"program.",
 	.member = "lines",
 	.columns = columns,
 	.row_bytes = sizeof(struct row),
