@@ -70,10 +70,10 @@ counts_are_pytorchs() { # NAMES CALLS
 @test "A finding names the function of a program in C++ that computes outside of operators, and by its address if the file has no names" {
 	local finding='.findings[] | select(.finding == "own_code")'
 	WHAT=augment
-	train 150 --exact
+	train 80 --exact
 	jq -e "$finding"' | (.evidence | test("^/.*/train: augment, [0-9]+% of")) and .next == "--pid PID --sample 99"' "$(out mxbpf)"
 	strip -o stripped "$BATS_FILE_TMPDIR/train"
-	PROGRAM=$PWD/stripped train 150 --exact
+	PROGRAM=$PWD/stripped train 80 --exact
 	address=$(nm "$BATS_FILE_TMPDIR/train" | awk '/ t .*augment/ { sub(/^0*/, "", $1); print $1; exit }')
 	jq -e --arg at "/stripped: +0x$address, " "$finding | .evidence | contains(\$at)" "$(out mxbpf)"
 }

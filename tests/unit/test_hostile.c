@@ -184,7 +184,7 @@ static void test_unwind(void)
 	struct tgt *t = NULL;
 	struct kid k = start(load_and_stay);
 
-	CHECK(k.addr && !tgt_open(k.pid, &t, NULL) && !unwind_open(t, &u, NULL));
+	CHECK(k.addr && !tgt_open(k.pid, &t, NULL) && !unwind_open(t, NULL, NULL, &u, NULL));
 	TEST("a function on a stack is named although the process cuts its file after the first look")
 	{
 		CHECK(u && is_named(u, k.addr));
@@ -197,7 +197,7 @@ static void test_unwind(void)
 	tgt_close(t);
 	end(&k);
 	k = start(load_and_stay);
-	CHECK(k.addr && !tgt_open(k.pid, &t, NULL) && !unwind_open(t, &u, NULL));
+	CHECK(k.addr && !tgt_open(k.pid, &t, NULL) && !unwind_open(t, NULL, NULL, &u, NULL));
 	TEST("a stack in a file that the process cuts before the first look has no name, and mxbpf goes on")
 	{
 		CHECK(!truncate(lib, 0));
@@ -221,7 +221,7 @@ static void test_bomb(void)
 		for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 			CHECK(make_bomb(types[i]));
 			k = start(load_and_stay);
-			CHECK(k.addr && !tgt_open(k.pid, &t, NULL) && !unwind_open(t, &u, NULL));
+			CHECK(k.addr && !tgt_open(k.pid, &t, NULL) && !unwind_open(t, NULL, NULL, &u, NULL));
 			before = peak_mib();
 			is_named(u, k.addr);
 			CHECK(peak_mib() - before < BOMB_MIB / 4);
@@ -265,12 +265,15 @@ static void test_elf(void)
 	f = opened();
 	TEST("a copy has the tables of the file, keeps them when the file is cut, and has a limit")
 	{
-		CHECK(!elf_copy(f, 1u << 20, &c) && c.copied < c.bytes && memmem(c.image, c.bytes, "probe_me", 8));
+		CHECK(!elf_copy(f, true, 1u << 20, &c) && c.copied < c.bytes &&
+		      memmem(c.image, c.bytes, "probe_me", 8));
 		CHECK(!truncate(lib, 100));
 		CHECK(memmem(c.image, c.bytes, "probe_me", 8) && !memmem(c.image, c.bytes, code, sizeof(code)));
 		elf_copy_fini(&c);
 		build(lib);
-		CHECK(!elf_copy(f, 100, &c) && c.copied <= 100);
+		CHECK(!elf_copy(f, true, 100, &c) && c.copied <= 100);
+		elf_copy_fini(&c);
+		CHECK(!elf_copy(f, false, 1u << 20, &c) && !memmem(c.image, c.bytes, "probe_me", 8));
 		elf_copy_fini(&c);
 	}
 	elf_close(f);

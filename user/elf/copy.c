@@ -14,9 +14,10 @@
 #define SHT_X86_64_UNWIND 0x70000001
 #endif
 
-/* Sections that are copied whatever their name is, and those that are known by name. */
+/* Sections that are copied whatever their name is, first those with names, and those that are known by name. */
 static const uint32_t types[] = {SHT_SYMTAB, SHT_DYNSYM, SHT_STRTAB, SHT_SYMTAB_SHNDX, SHT_DYNAMIC, SHT_X86_64_UNWIND};
-static const char *const names[] = {".eh_frame_hdr", ".eh_frame", ".debug_frame"};
+#define NAMING_TYPES 4
+static const char *const tables[] = {".eh_frame_hdr", ".eh_frame", ".debug_frame"};
 
 /* Copies one part. A part that is outside of the file or does not fit is left out. */
 static int copy_put(const struct elf *f, uint64_t off, uint64_t n, size_t max_bytes, struct elf_copy *c)
@@ -30,9 +31,9 @@ static int copy_put(const struct elf *f, uint64_t off, uint64_t n, size_t max_by
 	return err == -ENODATA ? 0 : err;
 }
 
-static bool is_wanted(uint32_t type)
+static bool is_wanted(uint32_t type, bool names)
 {
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+	for (size_t i = names ? 0 : NAMING_TYPES; i < sizeof(types) / sizeof(types[0]); i++)
 		if (types[i] == type)
 			return true;
 	return false;
@@ -55,7 +56,7 @@ static void forget_compressed(const struct elf *f, struct elf_copy *c)
 	}
 }
 
-static int put_sections(const struct elf *f, size_t max_bytes, struct elf_copy *c)
+static int put_sections(const struct elf *f, bool names, size_t max_bytes, struct elf_copy *c)
 {
 	const char *headers = (const char *)c->image + f->shdrs_off;
 	Elf64_Shdr sh;
@@ -63,11 +64,11 @@ static int put_sections(const struct elf *f, size_t max_bytes, struct elf_copy *
 
 	for (uint32_t i = 0; !err && i < f->nshdrs; i++) {
 		memcpy(&sh, headers + i * sizeof(sh), sizeof(sh));
-		if (is_wanted(sh.sh_type))
+		if (is_wanted(sh.sh_type, names))
 			err = copy_put(f, sh.sh_offset, sh.sh_size, max_bytes, c);
 	}
-	for (size_t i = 0; !err && i < sizeof(names) / sizeof(names[0]); i++)
-		if (!elf_section_named(f, names[i], &sh) && sh.sh_type == SHT_PROGBITS)
+	for (size_t i = 0; !err && i < sizeof(tables) / sizeof(tables[0]); i++)
+		if (!elf_section_named(f, tables[i], &sh) && sh.sh_type == SHT_PROGBITS)
 			err = copy_put(f, sh.sh_offset, sh.sh_size, max_bytes, c);
 	forget_compressed(f, c);
 	return err;
@@ -102,7 +103,7 @@ void elf_copy_extent(const struct elf *f, uint64_t *start_va, uint64_t *end_va)
 	}
 }
 
-int elf_copy(const struct elf *f, size_t max_bytes, struct elf_copy *c)
+int elf_copy(const struct elf *f, bool names, size_t max_bytes, struct elf_copy *c)
 {
 	Elf64_Ehdr *h;
 	uint64_t phdrs_bytes;
@@ -125,7 +126,7 @@ int elf_copy(const struct elf *f, size_t max_bytes, struct elf_copy *c)
 	err = err ? err : copy_put(f, h->e_phoff, phdrs_bytes, max_bytes, c);
 	err = err ? err : copy_put(f, f->shdrs_off, f->nshdrs * sizeof(Elf64_Shdr), max_bytes, c);
 	if (!err)
-		err = f->nshdrs ? put_sections(f, max_bytes, c) : put_segments(f, max_bytes, c);
+		err = f->nshdrs ? put_sections(f, names, max_bytes, c) : put_segments(f, max_bytes, c);
 	/* use the section headers that were checked, even if copied data has overwritten this header */
 	h->e_shoff = f->shdrs_off;
 	h->e_shnum = (Elf64_Half)f->nshdrs;

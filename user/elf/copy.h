@@ -7,6 +7,7 @@
 #ifndef ELF_COPY_H
 #define ELF_COPY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,10 +20,10 @@ struct elf_copy {
 };
 
 /*
- * Copies at most max_bytes; a table that does not fit, or that the file no longer has, is left out. Returns 0, -EFBIG
- * or -errno. Call elf_copy_fini() in any case.
+ * Copies at most max_bytes; a table that does not fit, or that the file no longer has, is left out, and so are symbols
+ * if no names are wanted. Returns 0, -EFBIG or -errno. Call elf_copy_fini() in any case.
  */
-int elf_copy(const struct elf *f, size_t max_bytes, struct elf_copy *c);
+int elf_copy(const struct elf *f, bool names, size_t max_bytes, struct elf_copy *c);
 void elf_copy_fini(struct elf_copy *c);
 
 /* Sets the range of addresses as elf_extent() does, but from the alignment of the first segment on, as libdw has it. */

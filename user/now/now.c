@@ -252,7 +252,7 @@ static void check_owner(struct now_thread *t)
 int now_finish(struct now *n, struct err *e)
 {
 	struct calls calls = {0};
-	int err = unwind_open(n->target, &n->unwind, e);
+	int err = unwind_open(n->target, NULL, NULL, &n->unwind, e);
 	size_t i;
 
 	if (!err && calls_init(&calls, n->plan))

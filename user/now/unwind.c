@@ -23,6 +23,8 @@ struct file {
 
 struct unwind {
 	Dwfl *dwfl;
+	bool (*named)(const void *ctx, const struct tgt_lib *lib); /* NULL: all files are */
+	const void *ctx;
 	struct hash names;  /* pc -> char *, owned */
 	struct file *files; /* owned */
 	size_t nfiles;
@@ -46,8 +48,9 @@ static int no_debuginfo(Dwfl_Module *mod, void **user, const char *name, Dwarf_A
 static int copied_elf(Dwfl_Module *mod, void **user, const char *name, Dwarf_Addr base, char **path, Elf **elf)
 {
 	struct file *f = *user;
+	const bool named = !f->of->named || f->of->named(f->of->ctx, f->lib);
 
-	if (f->copy.image || elf_copy(f->lib->elf, COPIES_MAX_BYTES - f->of->copied, &f->copy)) {
+	if (f->copy.image || elf_copy(f->lib->elf, named, COPIES_MAX_BYTES - f->of->copied, &f->copy)) {
 		elf_copy_fini(&f->copy);
 		return -1;
 	}
@@ -223,13 +226,16 @@ static int report(struct unwind *u, struct tgt *t)
 	return u->files ? dwfl_report_end(u->dwfl, NULL, NULL) : -ENOMEM;
 }
 
-int unwind_open(struct tgt *t, struct unwind **out, struct err *e)
+int unwind_open(struct tgt *t, bool (*named)(const void *ctx, const struct tgt_lib *lib), const void *ctx,
+		struct unwind **out, struct err *e)
 {
 	struct unwind *u = calloc(1, sizeof(*u));
 
 	*out = NULL;
 	if (!u)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	u->named = named;
+	u->ctx = ctx;
 	u->dwfl = dwfl_begin(&callbacks);
 	if (!u->dwfl || report(u, t) || !dwfl_attach_state(u->dwfl, NULL, tgt_pid(t), &threads, u)) {
 		err_set(e, ERR_RUNTIME, -ENOTSUP, "cannot unwind stacks: %s", dwfl_errmsg(-1));

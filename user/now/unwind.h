@@ -20,8 +20,12 @@ struct unwind_frame {
 	const struct tgt_lib *lib; /* NULL: in no known file */
 };
 
-/* The caller owns the target, which must outlive *out. */
-int unwind_open(struct tgt *t, struct unwind **out, struct err *e);
+/*
+ * The caller owns the target, which must outlive *out. named: in which files functions have names, of which it reads
+ * more; NULL: in all.
+ */
+int unwind_open(struct tgt *t, bool (*named)(const void *ctx, const struct tgt_lib *lib), const void *ctx,
+		struct unwind **out, struct err *e);
 void unwind_close(struct unwind *u); /* NULL is legal */
 
 /*

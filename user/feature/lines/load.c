@@ -30,6 +30,7 @@
 #define REFRESH_LOOKS  10   /* looks until the children are listed again */
 #define PROCESSES_MAX  32   /* of one job; others are not looked at */
 #define RANKS_MAX      16   /* other ranks of the job, in addition */
+#define NATIVES_MAX    8    /* without Python; the tables of a process's libraries take 20 MB */
 #define THOROUGH_LOOKS 100  /* looks until other ranks are searched among all processes of the machine */
 #define TEXT_BYTES     4096 /* of a part of a stack */
 #define PARTS_MAX      8    /* of a stack; outer ones are left out */
@@ -102,11 +103,14 @@ static struct process *lines_find(const struct state *l, pid_t pid)
 static struct process *lines_add(struct state *l, pid_t pid, bool rank)
 {
 	const struct adp *adp = l->ses->targets[0].plan.adp;
+	unsigned natives = 0, i;
 	struct process *p;
 
 	if (rank ? l->nranks >= RANKS_MAX : l->nprocesses - l->nranks >= PROCESSES_MAX)
 		return NULL;
-	p = process_new(pid, adp ? adp->lib_glob : NULL);
+	for (i = 0; i < l->nprocesses; i++)
+		natives += l->processes[i]->native != NULL;
+	p = process_new(pid, adp && natives < NATIVES_MAX ? adp->lib_glob : NULL);
 	if (!p)
 		return NULL;
 	p->rank = rank;

@@ -55,8 +55,9 @@ static bool starts_with_one(const char *text, const char *const *starts, size_t 
 
 #define STARTS_WITH_ONE(text, list) starts_with_one(text, list, sizeof(list) / sizeof((list)[0]))
 
-static bool is_own_file(const struct native *n, const struct tgt_lib *lib)
+static bool is_own_file(const void *ctx, const struct tgt_lib *lib)
 {
+	const struct native *n = ctx;
 	const size_t dir = (size_t)(strrchr(n->library->path, '/') + 1 - n->library->path);
 
 	return lib == n->program ||
@@ -152,7 +153,8 @@ static int open_files(struct native *n)
 	n->library = tgt_find_lib(n->t, n->runtime);
 	n->named = 0;
 	n->unknown = false;
-	return !n->library || *py_release(n->t, release) ? -ENOENT : unwind_open(n->t, &n->unwind, NULL);
+	return !n->library || *py_release(n->t, release) ? -ENOENT
+							 : unwind_open(n->t, is_own_file, n, &n->unwind, NULL);
 }
 
 static bool has_more_files(const struct native *n)
