@@ -257,22 +257,6 @@ static const struct adp_probe probes[] = {
 		.values_arg = 2,
 		.row = {BOXED_SPAN(ARG1)},
 	},
-	/*
-	 * Operators that the code of an AOTInductor package calls by PyTorch's C interface, past the dispatcher. Many
-	 * of these functions only hand on to the dispatcher. If a package was compiled with
-	 * TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE=1, torch.profiler has them by the same names.
-	 */
-	{
-		.name = "operator.shim",
-		.group = PROBE_OP,
-		.by_agent = true,
-		.ended = true,
-		.optional = true,
-		.any_build = true,
-		.family = {.prefix = "aoti_torch_cpu_"},
-		.row = {OPERATOR_SPAN, .end = MXBPF_END_CUT, .details = MXBPF_DETAIL_STACK,
-			.name_type = MXBPF_NAMED_COOKIE, .name = {.base = MXBPF_BASE_COOKIE}},
-	},
 	/* Engine::evaluate_function(this, shared_ptr<GraphTask> &, Node *, ...). */
 	{
 		.name = "autograd.evaluate",
@@ -423,6 +407,25 @@ static const struct adp_probe probes[] = {
 			.leaf = 1,
 			.name_type = MXBPF_NAMED_COOKIE,
 			.name = {.base = MXBPF_BASE_COOKIE}},
+	},
+	/*
+	 * Operators that the code of an AOTInductor package calls by PyTorch's C interface, past the dispatcher. Many
+	 * of these functions only hand on to the dispatcher. If a package was compiled with
+	 * TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE=1, torch.profiler has them by the same names.
+	 */
+	{
+		.name = "operator.shim",
+		.group = PROBE_OP,
+		.by_agent = true,
+		.ended = true,
+		.optional = true,
+		.any_build = true,
+		.each_lib = "*/libtorch_cpu.so*",
+		.with_lib = "*.wrapper.so", /* of a package */
+		.beside = true,
+		.family = {.prefix = "aoti_torch_cpu_"},
+		.row = {OPERATOR_SPAN, .end = MXBPF_END_CUT, .details = MXBPF_DETAIL_STACK,
+			.name_type = MXBPF_NAMED_COOKIE, .name = {.base = MXBPF_BASE_COOKIE}},
 	},
 	/* Kernels of an AOTInductor package, which PyTorch unpacks: DIR/data/aotinductor/model/c....wrapper.so. */
 	{
