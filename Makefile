@@ -324,7 +324,7 @@ $(O)/fuzz/fuzz_names: FUZZ_WRAP = $(addprefix -Wl$(comma)--wrap=,att_names_fd at
 
 # The mock of a GPU: the driver, the runtime, CUPTI, Kineto and an operator library. tests/gpu/double/README.md describes it.
 # libcudart's functions begin with `push %rbp`, as those of the real one do.
-GPU_NEW := $(addprefix $(O)/gpu/,libcuda.so.1 libcudart.so.12 libcupti.so.12 libkineto_double.so libkineto_dlsym.so libgpuops.so libgpucost.so static/libgpuops.so)
+GPU_NEW := $(addprefix $(O)/gpu/,libcuda.so.1 libcudart.so.12 libcupti.so.12 libkineto_double.so libkineto_dlsym.so libgpuops.so libgpucost.so libnccl_double.so static/libgpuops.so)
 GPU_OLD := $(addprefix $(O)/gpu/old/,libcudart.so.11.0 libcupti.so.11.8 libgpuops.so)
 # The runtime and CUPTI under the names and in the places of NVIDIA's wheels and of the CUDA Toolkit.
 GPU_PLACES := $(O)/gpu/places/
@@ -354,6 +354,7 @@ $(O)/gpu/libkineto_dlsym.so: $(double)/kineto.c | $(O)/gpu/libcupti.so.12
 $(O)/gpu/libkineto_dlsym.so: GPU_FLAGS = -DDOUBLE_BY_DLSYM
 $(O)/gpu/libgpucost.so: $(double)/cost.c | $(O)/gpu/libcupti.so.12
 $(GPU_NVML): $(double)/nvml.c
+$(O)/gpu/libnccl_double.so: $(double)/nccl.c
 $(O)/gpu/libgpuops.so: $(double)/gpuops.c | $(O)/gpu/libcudart.so.12
 $(O)/gpu/old/libgpuops.so: $(double)/gpuops.c | $(O)/gpu/old/libcudart.so.11.0
 $(O)/gpu/static/libgpuops.so: $(double)/gpuops.c $(double)/cudart.c | $(O)/gpu/libcuda.so.1

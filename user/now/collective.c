@@ -9,10 +9,8 @@
 #include "now/now.h"
 #include "now/priv.h"
 
-#define STACK_BYTES  (16u << 10) /* that are searched, from the stack pointer on */
-#define OBJECT_BYTES 1024	 /* that are searched for the group */
-#define SLOTS_MAX    48		 /* virtual functions of a class */
-#define CLASS_BYTES  128
+#define OBJECT_BYTES 1024 /* that are searched for the group */
+#define SLOTS_MAX    48	  /* virtual functions of a class */
 
 /* The process's library, which is looked at once for all its threads. */
 struct of_library {
@@ -27,7 +25,7 @@ static bool may_be_address(uint64_t addr)
 }
 
 /* Reads the mangled name of an object's class: vtable, type information, name. Returns false if it is no object. */
-static bool class_of(struct tgt *t, uint64_t object, uint64_t *vtable, char name[CLASS_BYTES])
+bool now_class_of(struct tgt *t, uint64_t object, uint64_t *vtable, char name[NOW_CLASS_BYTES])
 {
 	uint64_t info, text;
 	ssize_t n;
@@ -36,7 +34,7 @@ static bool class_of(struct tgt *t, uint64_t object, uint64_t *vtable, char name
 	    tgt_read(t, *vtable - sizeof(info), &info, sizeof(info)) || !may_be_address(info) ||
 	    tgt_read(t, info + sizeof(text), &text, sizeof(text)) || text < 4096)
 		return false;
-	n = tgt_read_some(t, text, name, CLASS_BYTES - 1);
+	n = tgt_read_some(t, text, name, NOW_CLASS_BYTES - 1);
 	name[n > 0 ? n : 0] = '\0';
 	if (*name == '*') /* the class is local to its file */
 		memmove(name, name + 1, strlen(name));
@@ -91,11 +89,11 @@ static void read_group(const struct of_library *l, uint64_t object, struct now_c
 	uint64_t words[OBJECT_BYTES / 8], vtable;
 	ssize_t got = tgt_read_some(l->t, object, words, sizeof(words));
 	size_t i, n = got > 0 ? (size_t)got / sizeof(words[0]) : 0;
-	char name[CLASS_BYTES];
+	char name[NOW_CLASS_BYTES];
 	int32_t of[2];
 
 	for (i = 1; i < n; i++) {
-		if (!class_of(l->t, words[i], &vtable, name) || !now_collective_begins(name, l->adp->group_scope) ||
+		if (!now_class_of(l->t, words[i], &vtable, name) || !now_collective_begins(name, l->adp->group_scope) ||
 		    !strstr(name, l->adp->group_word) || tgt_read(l->t, words[i] + l->adp->rank_off, of, sizeof(of)))
 			continue;
 		if (of[0] < 0 || of[1] <= of[0])
@@ -109,10 +107,10 @@ static void read_group(const struct of_library *l, uint64_t object, struct now_c
 static bool read_object(const struct of_library *l, uint64_t object, struct now_collective *c)
 {
 	uint64_t vtable;
-	char name[CLASS_BYTES];
+	char name[NOW_CLASS_BYTES];
 	size_t i;
 
-	if (!class_of(l->t, object, &vtable, name) || !now_collective_begins(name, l->adp->scope) ||
+	if (!now_class_of(l->t, object, &vtable, name) || !now_collective_begins(name, l->adp->scope) ||
 	    !strstr(name, l->adp->word))
 		return false;
 	*c = (struct now_collective){.name = NULL};
@@ -124,22 +122,30 @@ static bool read_object(const struct of_library *l, uint64_t object, struct now_
 	return true;
 }
 
-static bool takes_part(const struct adp_collective *a, const struct now_thread *t)
+bool now_is_in(const struct now_thread *t, const char *function)
 {
 	size_t i, n = buf_count(&t->frames, struct now_frame);
-	const char *const *function;
 
 	for (i = 0; i < n; i++)
-		for (function = a->functions; *function; function++)
-			if (strstr(buf_at(&t->frames, struct now_frame, i)->name, *function))
-				return true;
+		if (strstr(buf_at(&t->frames, struct now_frame, i)->name, function))
+			return true;
+	return false;
+}
+
+static bool takes_part(const struct adp_collective *a, const struct now_thread *t)
+{
+	const char *const *function;
+
+	for (function = a->functions; *function; function++)
+		if (now_is_in(t, *function))
+			return true;
 	return false;
 }
 
 /* Objects of earlier collectives may have left their addresses on the stack: the latest counts. */
 static bool search(const struct of_library *l, const struct now_thread *t, struct now_collective *c)
 {
-	uint64_t words[STACK_BYTES / 8], object = 0;
+	uint64_t words[NOW_STACK_BYTES / 8], object = 0;
 	ssize_t got = tgt_read_some(l->t, t->doing.sp & ~7ull, words, sizeof(words));
 	size_t i, n = got > 0 ? (size_t)got / sizeof(words[0]) : 0;
 	struct now_collective one;
@@ -173,7 +179,7 @@ static void find_numbers(struct of_library *l, const struct plan *p)
 			l->numbers[i] = sym.va + lib->load_bias;
 }
 
-bool now_collective(struct now *n, struct now_collective *c)
+bool now_collective(struct now *n, struct now_collective *c, struct err *e)
 {
 	struct of_library l = {.adp = &now_plan(n)->adp->collective, .t = now_target(n)};
 	const struct now_thread *t;
@@ -193,5 +199,5 @@ bool now_collective(struct now *n, struct now_collective *c)
 		*c = one;
 		c->tid = t->tid;
 	}
-	return found;
+	return found || now_pending(n, c, e);
 }

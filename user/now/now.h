@@ -38,13 +38,16 @@ struct now_thread {
 	pid_t holder;	   /* thread that holds the lock it waits for; 0: unknown */
 };
 
+#define NOW_COLLECTIVE "collective" /* its operation is not known */
+
 /* The collective in which a process waits for other ranks. */
 struct now_collective {
-	const char *name;     /* "all_reduce"; borrowed from the plan, or "collective" */
+	const char *name;     /* "all_reduce"; borrowed from the plan, or NOW_COLLECTIVE */
 	bool numbered;	      /* its number in the group is known */
 	uint64_t number;      /* counts from 0 or 1, as the process group does */
 	uint32_t rank, ranks; /* in its group; ranks 0: not known */
-	pid_t tid;	      /* thread that executes it or waits for it */
+	char group[64];	      /* name of the group, not escaped; "": not known */
+	pid_t tid;	      /* thread that executes it, waits for it or watches over it */
 };
 
 struct now;
@@ -65,9 +68,10 @@ void now_again(struct now *n);
 int now_finish(struct now *n, struct err *e);
 /*
  * After now_finish(): returns true if a sleeping thread executes or awaits a collective. Of several, *c is the one with
- * the smallest number, because the others of its group come after it. Reads the process.
+ * the smallest number, because the others of its group come after it. If there is none, it is the oldest one that GPUs
+ * have not done. Reads the process. e: why collectives on GPUs cannot be seen, if code of them is unknown.
  */
-bool now_collective(struct now *n, struct now_collective *c);
+bool now_collective(struct now *n, struct now_collective *c, struct err *e);
 struct now_thread *now_thread_at(struct now *n, size_t i); /* NULL after the last */
 const char *now_python(const struct now *n);		   /* version; NULL: no Python, or an unknown version */
 const char *now_no_python(const struct now *n); /* why its Python has no stacks; NULL: it has them, or no Python */

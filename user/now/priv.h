@@ -9,6 +9,15 @@ struct now; /* now.c has the rest; collective.c reads these */
 struct tgt *now_target(const struct now *n);
 const struct plan *now_plan(const struct now *n);
 
+/* collective.c reads what pending.c needs, too. */
+#define NOW_STACK_BYTES (16u << 10) /* that are searched for objects, from the stack pointer on */
+#define NOW_CLASS_BYTES 128
+bool now_class_of(struct tgt *t, uint64_t object, uint64_t *vtable, char name[NOW_CLASS_BYTES]);
+bool now_is_in(const struct now_thread *t, const char *function); /* on its stack; part of the name */
+
+/* pending.c: the oldest collective that the GPUs have not done for a while. Errors as for now_collective(). */
+bool now_pending(struct now *n, struct now_collective *c, struct err *e);
+
 /* Finds the probed call that a function is. */
 struct calls {
 	const struct plan *plan;

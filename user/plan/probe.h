@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "insn/caller.h"
+#include "insn/members.h"
 #include "mxbpf_config.h"
 #include "mxbpf_event.h"
 
@@ -263,7 +264,40 @@ struct adp_agent {
 	const char *clear[ADP_AGENT_CLEARS]; /* functions that remove all callbacks, including the agent's; or NULL */
 };
 
-#define ADP_COLLECTIVE_NUMBERS 4
+#define ADP_COLLECTIVE_NUMBERS 3
+
+/* Members of a process group, and from QUEUE_NUMBER on those of a work in its queue. */
+enum adp_queue_member {
+	QUEUE_AT,     /* the queue */
+	QUEUE_RANK,   /* the process's rank, and behind it the number of ranks */
+	QUEUE_NAME,   /* name of the group */
+	QUEUE_NUMBER, /* number of the work in its group */
+	QUEUE_SINCE,  /* when it was called, by CLOCK_MONOTONIC */
+	QUEUE_OP,     /* a byte: its operation */
+	QUEUE_STATUS, /* 32 bits */
+	QUEUE_MEMBERS,
+};
+
+/* Where a member is: a function's code says it. */
+struct adp_member_at {
+	const char *symbol; /* NULL: there is no such member */
+	const char *lib_glob;
+	enum members_how how;
+	const char *of;
+};
+
+/*
+ * A process group that keeps its works in a queue, from the call until a thread of its own has seen that the GPU has
+ * done them. That thread sleeps in `function`, and has a pointer to the group, or to an object with one, on its stack.
+ */
+struct adp_queue {
+	const char *function;	 /* part of its name */
+	const char *group, *via; /* mangled names of the classes; via NULL: the group itself is on the stack */
+	const char *work;	 /* the class of a work, or of the block of a shared pointer to it, begins like this */
+	bool streams;		 /* a queue for each stream in a hash table (libstdc++); otherwise a list of works */
+	uint32_t done;		 /* QUEUE_STATUS from this on: it has ended */
+	struct adp_member_at at[QUEUE_MEMBERS];
+};
 
 /*
  * How `now` finds the collective in which a rank waits: a thread that executes it or waits for it has a pointer to an
@@ -278,6 +312,9 @@ struct adp_collective {
 	/* The object points to one whose class begins with `group_scope` and contains `group_word`: rank, then size. */
 	const char *group_scope, *group_word;
 	unsigned rank_off;
+	const struct adp_queue *queues;
+	unsigned nqueues;
+	const char *const *ops; /* names by QUEUE_OP; NULL-terminated, "": it is none */
 };
 
 struct adp {

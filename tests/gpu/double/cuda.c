@@ -350,6 +350,13 @@ DOUBLE_EXPORT int cuCtxSetCurrent(void *context)
 	return driver_ready();
 }
 
+DOUBLE_EXPORT int cuDevicePrimaryCtxGetState(int device, uint32_t *flags, int *active)
+{
+	*flags = 0;
+	*active = 1;
+	return 0;
+}
+
 DOUBLE_EXPORT int cuDevicePrimaryCtxRetain(void **context, int device)
 {
 	return cuCtxGetCurrent(context);

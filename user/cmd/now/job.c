@@ -10,10 +10,15 @@
 
 #define RANKS_SHOWN 8
 
-/* Groups of equal size are taken for the same one: a process does not tell the name of its group. */
+/* Without names, groups of equal size are taken for the same one. */
 static bool same_group(const struct now_view *v, const struct now_view *other)
 {
-	return v->waits && other->waits && v->in.ranks == other->in.ranks;
+	return v->waits && other->waits && v->in.ranks == other->in.ranks && !strcmp(v->in.group, other->in.group);
+}
+
+static bool known(const struct now_view *v)
+{
+	return strcmp(v->in.name, NOW_COLLECTIVE) != 0;
 }
 
 /* Every rank of the job is in this group, so that a rank which is elsewhere is missing in it. */
@@ -27,7 +32,7 @@ static bool of_all(const struct now_view *v)
 bool now_differ(const struct now_view *v, const struct now_view *other)
 {
 	return v != other && same_group(v, other) && v->in.numbered && other->in.numbered &&
-	       v->in.number == other->in.number && strcmp(v->in.name, other->in.name);
+	       v->in.number == other->in.number && known(v) && known(other) && strcmp(v->in.name, other->in.name);
 }
 
 bool now_behind(const struct now_view *v, const struct now_view *other)
@@ -112,10 +117,15 @@ static const char *call_of(const struct now_view *v)
 
 static void print_wait(const struct now_view *v)
 {
+	char safe[256];
+
 	printf(" waits in %s", v->in.name);
 	if (v->in.numbered)
 		printf(" number %" PRIu64, v->in.number);
-	if (v->in.ranks && !of_all(v))
+	fmt_safe(safe, sizeof(safe), v->in.group, strlen(v->in.group));
+	if (v->in.ranks && !of_all(v) && *safe)
+		printf(" of group %s with %" PRIu32 " ranks", safe, v->in.ranks);
+	else if (v->in.ranks && !of_all(v))
 		printf(" of a group of %" PRIu32 " ranks", v->in.ranks);
 	if (job_count(v, now_behind)) {
 		printf(" for ");

@@ -121,6 +121,8 @@ static void put_collective(struct json *j, const struct now_view *v)
 	json_string(j, "name", v->in.name);
 	if (v->in.numbered)
 		json_u64(j, "number", v->in.number);
+	if (*v->in.group)
+		json_string(j, "group_name", v->in.group);
 	if (v->in.ranks) {
 		json_u64(j, "group_rank", v->in.rank);
 		json_u64(j, "group_size", v->in.ranks);

@@ -190,7 +190,10 @@ static int now_show(struct now_job *j, struct err *e)
 			cmd_warn("%s", why.why);
 		if (now_no_python(v->now))
 			cmd_warn("no Python stacks of process %d: %s", tgt_pid(v->tgt), now_no_python(v->now));
-		v->waits = now_collective(v->now, &v->in);
+		why = (struct err){0};
+		v->waits = now_collective(v->now, &v->in, &why);
+		if (why.code)
+			cmd_warn("%s", why.why);
 	}
 	if (j->o->format == CMD_JSON)
 		return now_print_json(j, e);

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Collectives that the GPUs of a process have not done yet. Its threads need not wait for them, but each process group
+ * has a thread that watches over them and sleeps most of the time: its stack leads to the group, and that to its queue.
+ * Offsets come from the library's code, and classes confirm each object on the way.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "now/now.h"
+#include "now/priv.h"
+
+/* A watching thread removes what is done after a second at the latest, so what is older than this is not done. */
+#define PENDING_NS  2000000000ull
+#define STREAMS_MAX 256
+#define OWNER_WORDS 16 /* of the object that points to the group */
+
+/* A group's queue and where its members are. */
+struct pending {
+	struct tgt *t;
+	const struct adp_queue *adp;
+	int32_t off[QUEUE_MEMBERS];
+	uint64_t now_ns;
+};
+
+/* The nodes of libstdc++'s containers. */
+struct streams_node {
+	uint64_t next, stream;
+	uint64_t blocks, nblocks;
+	uint64_t first, first_begin, first_end, first_block; /* iterators of the first element, and behind the last */
+	uint64_t last;
+};
+
+struct list_node {
+	uint64_t next, prev;
+};
+
+static int pending_find(struct pending *p, enum adp_queue_member m, struct err *e)
+{
+	const struct adp_member_at *at = &p->adp->at[m];
+	struct tgt_lib *lib;
+	struct elf_sym sym;
+	struct elf *elf;
+	int err;
+
+	p->off[m] = -1;
+	if (!at->symbol)
+		return 0;
+	lib = tgt_find_lib(p->t, at->lib_glob);
+	if (!lib)
+		return err_set(e, ERR_TARGET, -ENOENT, "%s is not mapped", at->lib_glob);
+	err = tgt_lib_elf(p->t, lib, &elf, e);
+	err = err ? err : elf_find_sym(elf, at->symbol, &sym, e);
+	return err ? err : members_find(elf, &sym, at->how, at->of, &p->off[m], e);
+}
+
+static int find_members(struct pending *p, struct err *e)
+{
+	struct err why = {0};
+	int m, err = 0;
+
+	for (m = 0; m < QUEUE_MEMBERS && !err; m++) {
+		err = pending_find(p, (enum adp_queue_member)m, &why);
+		if (err)
+			err_set(e, ERR_TARGET, err, "process %d: collectives on its GPUs are not shown: %s: %s",
+				tgt_pid(p->t), p->adp->at[m].symbol, why.why);
+	}
+	return err;
+}
+
+static bool is_class(struct tgt *t, uint64_t object, const char *name)
+{
+	char is[NOW_CLASS_BYTES];
+	uint64_t vtable;
+
+	return now_class_of(t, object, &vtable, is) && !strcmp(is, name);
+}
+
+/* Finds the address of an object of the class among n words. */
+static uint64_t pending_among(const struct pending *p, const uint64_t *words, size_t n, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (is_class(p->t, words[i], name))
+			return words[i];
+	return 0;
+}
+
+static uint64_t group_of(const struct pending *p, const struct now_thread *t)
+{
+	uint64_t words[NOW_STACK_BYTES / 8], via;
+	ssize_t got = tgt_read_some(p->t, t->doing.sp & ~7ull, words, sizeof(words));
+	size_t n = got > 0 ? (size_t)got / sizeof(words[0]) : 0;
+
+	if (!p->adp->via)
+		return pending_among(p, words, n, p->adp->group);
+	via = pending_among(p, words, n, p->adp->via);
+	if (!via || tgt_read(p->t, via, words, OWNER_WORDS * sizeof(words[0])))
+		return 0;
+	return pending_among(p, words + 1, OWNER_WORDS - 1, p->adp->group);
+}
+
+static void read_name(const struct pending *p, uint64_t group, struct now_collective *c)
+{
+	uint64_t text[2]; /* and its length */
+
+	if (p->off[QUEUE_NAME] < 0 || tgt_read(p->t, group + (uint64_t)p->off[QUEUE_NAME], text, sizeof(text)) ||
+	    text[1] >= sizeof(c->group) || tgt_read(p->t, text[0], c->group, text[1]))
+		return;
+	c->group[text[1]] = '\0';
+}
+
+static void read_op(const struct pending *p, const char *const *ops, uint64_t work, struct now_collective *c)
+{
+	uint8_t op, i;
+
+	c->name = NOW_COLLECTIVE;
+	if (p->off[QUEUE_OP] < 0 || tgt_read(p->t, work + (uint64_t)p->off[QUEUE_OP], &op, sizeof(op)))
+		return;
+	for (i = 0; i < op && ops[i]; i++)
+		;
+	if (ops[i] && *ops[i])
+		c->name = ops[i];
+}
+
+/* Reads a work, if it is old enough and not done. Returns its time, or 0. */
+static uint64_t read_work(const struct pending *p, uint64_t work, uint64_t *number)
+{
+	uint64_t since;
+	uint32_t status = 0;
+
+	if (tgt_read(p->t, work + (uint64_t)p->off[QUEUE_NUMBER], number, sizeof(*number)) ||
+	    tgt_read(p->t, work + (uint64_t)p->off[QUEUE_SINCE], &since, sizeof(since)) ||
+	    (p->off[QUEUE_STATUS] >= 0 &&
+	     (tgt_read(p->t, work + (uint64_t)p->off[QUEUE_STATUS], &status, sizeof(status)) ||
+	      status >= p->adp->done)))
+		return 0;
+	return since < p->now_ns && p->now_ns - since >= PENDING_NS ? since : 0;
+}
+
+/* The first work of a list. Returns 0 if there is none. */
+static uint64_t first_of_list(const struct pending *p, uint64_t queue)
+{
+	struct list_node head;
+	uint64_t work;
+
+	if (tgt_read(p->t, queue, &head, sizeof(head)) || head.next == queue)
+		return 0;
+	work = head.next + sizeof(head);
+	return is_class(p->t, work, p->adp->work) ? work : 0;
+}
+
+/* The first work of one stream. */
+static uint64_t first_of_stream(const struct pending *p, const struct streams_node *node)
+{
+	uint64_t shared[2], vtable;
+	char name[NOW_CLASS_BYTES];
+
+	/* A shared pointer: the object, and the block that it is in. */
+	if (node->first == node->last || tgt_read(p->t, node->first, shared, sizeof(shared)) ||
+	    !now_class_of(p->t, shared[1], &vtable, name) || strncmp(name, p->adp->work, strlen(p->adp->work)) != 0 ||
+	    shared[0] != shared[1] + 16)
+		return 0;
+	return shared[0];
+}
+
+/* Finds the oldest work of a group. Returns its time, or 0. */
+static uint64_t oldest(const struct pending *p, uint64_t group, uint64_t *work, uint64_t *number)
+{
+	const uint64_t queue = group + (uint64_t)p->off[QUEUE_AT];
+	struct streams_node node = {0};
+	uint64_t one, since, best = 0, its;
+	unsigned i;
+
+	if (!p->adp->streams) {
+		*work = first_of_list(p, queue);
+		return *work ? read_work(p, *work, number) : 0;
+	}
+	/* The first node is the third word of the table. */
+	if (tgt_read(p->t, queue + 16, &node.next, sizeof(node.next)))
+		return 0;
+	for (i = 0; i < STREAMS_MAX && node.next && !tgt_read(p->t, node.next, &node, sizeof(node)); i++) {
+		one = first_of_stream(p, &node);
+		since = one ? read_work(p, one, &its) : 0;
+		if (!since || (best && since >= best))
+			continue;
+		best = since;
+		*work = one;
+		*number = its;
+	}
+	return best;
+}
+
+/* Reads the collective for which a group waits. Returns its time, or 0. */
+static uint64_t read_queue(const struct pending *p, const struct now_thread *t, const char *const *ops,
+			   struct now_collective *c)
+{
+	uint64_t group = group_of(p, t), work = 0, since;
+	int32_t of[2];
+
+	*c = (struct now_collective){.numbered = true, .tid = t->tid};
+	since = group ? oldest(p, group, &work, &c->number) : 0;
+	if (!since || tgt_read(p->t, group + (uint64_t)p->off[QUEUE_RANK], of, sizeof(of)))
+		return 0;
+	if (of[0] >= 0 && of[1] > of[0]) {
+		c->rank = (uint32_t)of[0];
+		c->ranks = (uint32_t)of[1];
+	}
+	read_name(p, group, c);
+	read_op(p, ops, work, c);
+	return since;
+}
+
+bool now_pending(struct now *n, struct now_collective *c, struct err *e)
+{
+	const struct adp_collective *a = &now_plan(n)->adp->collective;
+	struct pending p = {.t = now_target(n), .now_ns = clock_ns(CLOCK_MONOTONIC)};
+	uint64_t since, best = 0;
+	const struct now_thread *t;
+	struct now_collective one;
+	bool looked;
+	unsigned q;
+	size_t i;
+
+	for (q = 0; q < a->nqueues; q++) {
+		p.adp = &a->queues[q];
+		looked = false;
+		for (i = 0; (t = now_thread_at(n, i)); i++) {
+			if (!t->still || !now_is_in(t, p.adp->function))
+				continue;
+			if (!looked && find_members(&p, e))
+				break;
+			looked = true;
+			since = read_queue(&p, t, a->ops, &one);
+			if (!since || (best && since >= best))
+				continue;
+			best = since;
+			*c = one;
+		}
+	}
+	return best;
+}
