@@ -673,76 +673,6 @@ static const char *const collective_names[][2] = {
 	{NULL, NULL},
 };
 
-/* By c10d::OpType. */
-static const char *const collective_ops[] = {"broadcast",
-					     "all_reduce",
-					     "all_reduce_coalesced",
-					     "reduce",
-					     "all_gather",
-					     "all_gather",
-					     "all_gather_coalesced",
-					     "gather",
-					     "scatter",
-					     "reduce_scatter",
-					     "all_to_all",
-					     "all_to_all",
-					     "send",
-					     "recv",
-					     "recv",
-					     "barrier",
-					     "reduce_scatter",
-					     "", /* several in one */
-					     "all_reduce",
-					     "reduce_scatter",
-					     "all_gather",
-					     NULL};
-
-#define CUDA_LIBRARY "libtorch_cuda.so*"
-#define STEADY_NOW   "_ZNSt6chrono3_V212steady_clock3nowEv"
-#define AT_BACKEND                                                                                                     \
-	{                                                                                                              \
-		"_ZN4c10d7BackendC2Eii", "libtorch_cpu.so*", MEMBERS_STORED, NULL                                      \
-	}
-#define BEFORE_TIMEOUT "ESt8optionalINSt6chrono8durationIlSt5ratioILl1ELl1000EEEEE"
-
-/* NCCL: nccl2, the default from 2.15 on, and the older class. Each waits on the GPU, whether or not a thread waits. */
-static const struct adp_queue queues[] = {
-	{
-		.function = "nccl2::ProcessGroupNCCL::timeoutWatchdog",
-		.group = "N4c10d5nccl216ProcessGroupNCCLE",
-		.work = "St23_Sp_counted_ptr_inplaceIN4c10d5nccl28WorkNCCL5StateE",
-		.streams = true,
-		.done = 2,
-		.at = {[QUEUE_AT] = {"_ZN4c10d5nccl216ProcessGroupNCCL14checkWorkQueueEv", CUDA_LIBRARY, MEMBERS_PASSED,
-				     "_ZN4c10d5nccl213WorkNCCLQueue14garbageCollectEv"},
-		       [QUEUE_RANK] = AT_BACKEND,
-		       [QUEUE_NAME] = {"_ZN4c10d5nccl217getCommNamePrefixINS0_16ProcessGroupNCCLEEENSt7__cxx1112basic_"
-				       "stringIcSt11char_traitsIcESaIcEEEPT_",
-				       CUDA_LIBRARY, MEMBERS_TEXT, NULL},
-		       [QUEUE_NUMBER] = {"_ZNK4c10d5nccl28WorkNCCL17getSequencenumberEv", CUDA_LIBRARY, MEMBERS_BEHIND,
-					 NULL},
-		       [QUEUE_SINCE] = {"_ZN4c10d5nccl28WorkNCCL5State11checkStatus" BEFORE_TIMEOUT, CUDA_LIBRARY,
-					MEMBERS_SUBTRACTED, STEADY_NOW},
-		       [QUEUE_STATUS] = {"_ZNK4c10d5nccl28WorkNCCL5State6statusEv", CUDA_LIBRARY, MEMBERS_RETURNED,
-					 NULL}},
-	},
-	{
-		.function = "ProcessGroupNCCL::Watchdog::runLoop",
-		.group = "N4c10d16ProcessGroupNCCLE",
-		.via = "N4c10d16ProcessGroupNCCL8WatchdogE",
-		.work = "N4c10d16ProcessGroupNCCL8WorkNCCLE",
-		.at = {[QUEUE_AT] = {"_ZN4c10d16ProcessGroupNCCL11workEnqueueERKN3c1013intrusive_ptrINS0_8WorkNCCLENS1_"
-				     "6detail34intrusive_target_default_null_typeIS3_EEEE",
-				     CUDA_LIBRARY, MEMBERS_PASSED, "_ZNSt8__detail15_List_node_base7_M_hook"},
-		       [QUEUE_RANK] = AT_BACKEND,
-		       [QUEUE_NUMBER] = {"_ZNK4c10d16ProcessGroupNCCL8WorkNCCL17getSequencenumberEv", CUDA_LIBRARY,
-					 MEMBERS_RETURNED, NULL},
-		       [QUEUE_SINCE] = {"_ZN4c10d16ProcessGroupNCCL8WorkNCCL12checkTimeout" BEFORE_TIMEOUT,
-					CUDA_LIBRARY, MEMBERS_SUBTRACTED, STEADY_NOW},
-		       [QUEUE_OP] = {"_ZNK4c10d4Work14retrieveOpTypeEv", "libtorch_cpu.so*", MEMBERS_RETURNED, NULL}},
-	},
-};
-
 const struct adp adapter_pytorch = {
 	.name = "pytorch",
 	.title = "PyTorch",
@@ -795,7 +725,5 @@ const struct adp adapter_pytorch = {
 		       "St23_Sp_counted_ptr_inplaceIN4gloo",
 		       "Context",
 		       24,
-		       queues,
-		       COUNT(queues),
-		       collective_ops},
+		       adapter_pytorch_queues},
 };

@@ -47,54 +47,61 @@ static bool find_returned(struct walk *w, unsigned loads, int32_t *off)
 	return n == loads && from == ZYDIS_REGISTER_RAX && w->insn.mnemonic == ZYDIS_MNEMONIC_RET;
 }
 
-/* Follows the addresses of members in registers. A call leaves only the registers that a function keeps. */
-struct addresses {
+/* Follows addresses of members, or bytes of them, in registers. A call leaves only those that a function keeps. */
+struct followed {
+	ZydisMnemonic begins; /* LEA: addresses; MOVZX: bytes */
 	int32_t off[16];
 	uint32_t known; /* bit k: off[k] */
 };
 
 static int members_bit(ZydisRegister reg)
 {
-	return reg >= ZYDIS_REGISTER_RAX && reg <= ZYDIS_REGISTER_R15 ? reg - ZYDIS_REGISTER_RAX : -1;
+	return reg >= ZYDIS_REGISTER_RAX && reg <= ZYDIS_REGISTER_R15 ? (int)(reg - ZYDIS_REGISTER_RAX) : -1;
 }
 
-static void follow_addresses(const struct walk *w, struct addresses *a)
+static void members_follow(const struct walk *w, struct followed *f)
 {
 	const uint32_t kept = 1u << 3 | 1u << 5 | 0xf000; /* rbx, rbp, r12 to r15 */
 	const int to = members_bit(members_whole(&w->ops[0])), from = members_bit(members_whole(&w->ops[1]));
-	const bool copy = w->insn.mnemonic == ZYDIS_MNEMONIC_MOV && from >= 0 && a->known & 1u << from;
-	const bool lea = w->insn.mnemonic == ZYDIS_MNEMONIC_LEA;
-	int32_t off = copy ? a->off[from] : 0;
+	const bool copies = w->insn.mnemonic == ZYDIS_MNEMONIC_MOV && from >= 0 && f->known & 1u << from;
+	int32_t off = copies ? f->off[from] : 0;
 	unsigned i;
 	int bit;
 
 	for (i = 0; i < w->insn.operand_count; i++) {
 		bit = members_bit(members_whole(&w->ops[i]));
 		if (bit >= 0 && w->ops[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
-			a->known &= ~(1u << bit);
+			f->known &= ~(1u << bit);
 	}
 	if (w->insn.meta.category == ZYDIS_CATEGORY_CALL)
-		a->known &= kept;
-	if (to < 0 || !(copy || (lea && is_member(&w->ops[1], ZYDIS_REGISTER_NONE, &off) && off)))
+		f->known &= kept;
+	if (to < 0 || !(copies || (w->insn.mnemonic == f->begins && is_member(&w->ops[1], ZYDIS_REGISTER_NONE, &off))))
 		return;
-	a->off[to] = off;
-	a->known |= 1u << to;
+	f->off[to] = off;
+	f->known |= 1u << to;
 }
 
-static bool find_passed(struct walk *w, const char *callee, int32_t *off)
+static bool find_passed(struct walk *w, ZydisRegister arg, ZydisMnemonic begins, const char *callee, int32_t *off)
 {
-	const int args[] = {ZYDIS_REGISTER_RDI - ZYDIS_REGISTER_RAX, ZYDIS_REGISTER_RSI - ZYDIS_REGISTER_RAX};
-	struct addresses a = {0};
-	size_t i;
+	struct followed f = {.begins = begins};
+	const int bit = members_bit(arg);
 
 	while (walk_next(w)) {
-		for (i = 0; i < 2 && walk_calls(w, callee); i++)
-			if (a.known & 1u << args[i]) {
-				*off = a.off[args[i]];
-				return true;
-			}
-		follow_addresses(w, &a);
+		if (f.known & 1u << bit && walk_calls(w, callee)) {
+			*off = f.off[bit];
+			return true;
+		}
+		members_follow(w, &f);
 	}
+	return false;
+}
+
+static bool find_tested(struct walk *w, int32_t *off)
+{
+	while (walk_next(w))
+		if (w->insn.mnemonic == ZYDIS_MNEMONIC_CMP && w->ops[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
+		    !w->ops[1].imm.value.u && w->ops[0].size == 64 && is_member(&w->ops[0], ZYDIS_REGISTER_NONE, off))
+			return true;
 	return false;
 }
 
@@ -149,8 +156,14 @@ static bool find_member(struct walk *w, enum members_how how, const char *of, in
 		return find_returned(w, 1, off);
 	case MEMBERS_BEHIND:
 		return find_returned(w, 2, off);
-	case MEMBERS_PASSED:
-		return find_passed(w, of, off);
+	case MEMBERS_FIRST:
+		return find_passed(w, ZYDIS_REGISTER_RDI, ZYDIS_MNEMONIC_LEA, of, off);
+	case MEMBERS_SECOND:
+		return find_passed(w, ZYDIS_REGISTER_RSI, ZYDIS_MNEMONIC_LEA, of, off);
+	case MEMBERS_BYTE:
+		return find_passed(w, ZYDIS_REGISTER_RDI, ZYDIS_MNEMONIC_MOVZX, of, off);
+	case MEMBERS_TESTED:
+		return find_tested(w, off);
 	case MEMBERS_SUBTRACTED:
 		return find_subtracted(w, of, off);
 	case MEMBERS_STORED:

@@ -12,8 +12,11 @@
 enum members_how {
 	MEMBERS_RETURNED,   /* returns that of its first argument, and does nothing else */
 	MEMBERS_BEHIND,	    /* returns that of an object to which a member of its first argument points */
-	MEMBERS_PASSED,	    /* passes its address to `of` as first or second argument */
+	MEMBERS_FIRST,	    /* passes its address to `of` as first argument */
+	MEMBERS_SECOND,	    /* passes its address to `of` as second argument */
+	MEMBERS_BYTE,	    /* passes the byte to `of` as first argument */
 	MEMBERS_SUBTRACTED, /* subtracts it from the result of `of` */
+	MEMBERS_TESTED,	    /* compares it with 0, as 64 bits, before any other member */
 	MEMBERS_STORED,	    /* stores its second and third argument there, in 32 bits each */
 	MEMBERS_TEXT,	    /* reads it first of its second argument: a pointer, and a length behind it */
 };

@@ -24,6 +24,13 @@ struct pending {
 	uint64_t now_ns;
 };
 
+#define HOOKS_MAX  16
+#define CALLS_MAX  4096
+#define TREE_DEPTH 64
+/* libstdc++: a table has its first node one word before the number of its entries, and two words behind its start. */
+#define FIRST_BEFORE_COUNT 8
+#define FIRST_AFTER_START  16
+
 /* The nodes of libstdc++'s containers. */
 struct streams_node {
 	uint64_t next, stream;
@@ -34,6 +41,20 @@ struct streams_node {
 
 struct list_node {
 	uint64_t next, prev;
+};
+
+struct hook_node {
+	uint64_t next, key, function; /* std::function, whose first word points to what it has captured */
+};
+
+struct key_node {
+	uint64_t next, key;
+	int64_t value;
+};
+
+struct tree_node {
+	uint64_t color, parent, left, right; /* of the header: its parent is the root */
+	int64_t key;
 };
 
 static int pending_find(struct pending *p, enum adp_queue_member m, struct err *e)
@@ -55,18 +76,20 @@ static int pending_find(struct pending *p, enum adp_queue_member m, struct err *
 	return err ? err : members_find(elf, &sym, at->how, at->of, &p->off[m], e);
 }
 
+/* Without a member that only says the operation, the rest is shown. */
 static int find_members(struct pending *p, struct err *e)
 {
 	struct err why = {0};
 	int m, err = 0;
 
-	for (m = 0; m < QUEUE_MEMBERS && !err; m++) {
+	for (m = 0; m < QUEUE_MEMBERS && (!err || m > QUEUE_FOR_OP); m++) {
 		err = pending_find(p, (enum adp_queue_member)m, &why);
 		if (err)
-			err_set(e, ERR_TARGET, err, "process %d: collectives on its GPUs are not shown: %s: %s",
-				tgt_pid(p->t), p->adp->at[m].symbol, why.why);
+			err_set(e, ERR_TARGET, err, "process %d: %s of collectives on its GPUs is not shown: %s: %s",
+				tgt_pid(p->t), m < QUEUE_FOR_OP ? "the number" : "the operation", p->adp->at[m].symbol,
+				why.why);
 	}
-	return err;
+	return m <= QUEUE_FOR_OP ? err : 0;
 }
 
 static bool is_class(struct tgt *t, uint64_t object, const char *name)
@@ -112,17 +135,77 @@ static void read_name(const struct pending *p, uint64_t group, struct now_collec
 	c->group[text[1]] = '\0';
 }
 
-static void read_op(const struct pending *p, const char *const *ops, uint64_t work, struct now_collective *c)
+/* Finds the recorder among the hooks of a group. Returns 0 if it has none. */
+static uint64_t recorder_of(const struct pending *p, uint64_t group)
 {
-	uint8_t op, i;
+	struct hook_node node = {0};
+	char name[NOW_CLASS_BYTES];
+	uint64_t shared[2], vtable;
+	unsigned i;
+
+	if (tgt_read(p->t, group + (uint64_t)p->off[QUEUE_HOOKS] - FIRST_BEFORE_COUNT, &node.next, sizeof(node.next)))
+		return 0;
+	for (i = 0; i < HOOKS_MAX && node.next && !tgt_read(p->t, node.next, &node, sizeof(node)); i++)
+		if (!tgt_read(p->t, node.function, shared, sizeof(shared)) &&
+		    now_class_of(p->t, shared[1], &vtable, name) &&
+		    !strncmp(name, p->adp->recorder, strlen(p->adp->recorder)))
+			return shared[0];
+	return 0;
+}
+
+/* Finds the node of a call in the recorder's tree. Returns 0 if it is not there. */
+static uint64_t call_of(const struct pending *p, uint64_t recorder, uint64_t key)
+{
+	const uint64_t header = recorder + (uint64_t)p->off[QUEUE_CALLS];
+	struct key_node at = {0};
+	struct tree_node node;
+	uint64_t next;
+	unsigned i;
+
+	if (tgt_read(p->t, recorder + (uint64_t)p->off[QUEUE_RECORDED] - FIRST_BEFORE_COUNT, &at.next, sizeof(at.next)))
+		return 0;
+	for (i = 0; at.key != key || !i; i++)
+		if (i == CALLS_MAX || !at.next || tgt_read(p->t, at.next, &at, sizeof(at)))
+			return 0;
+	if (tgt_read(p->t, header, &node, sizeof(node)))
+		return 0;
+	for (next = node.parent, i = 0; i < TREE_DEPTH && next && !tgt_read(p->t, next, &node, sizeof(node)); i++) {
+		if (node.key == at.value)
+			return next;
+		next = node.key < at.value ? node.right : node.left;
+	}
+	return 0;
+}
+
+static bool has_recorder(const struct pending *p)
+{
+	int m;
+
+	for (m = QUEUE_KEY; m < QUEUE_MEMBERS; m++)
+		if (p->off[m] < 0)
+			return false;
+	return true;
+}
+
+static void read_op(const struct pending *p, uint64_t group, uint64_t work, struct now_collective *c)
+{
+	uint64_t at = work, key;
+	int32_t off = p->off[QUEUE_OP];
+	uint8_t op, i = 0;
 
 	c->name = NOW_COLLECTIVE;
-	if (p->off[QUEUE_OP] < 0 || tgt_read(p->t, work + (uint64_t)p->off[QUEUE_OP], &op, sizeof(op)))
+	if (has_recorder(p)) {
+		at = recorder_of(p, group);
+		off = p->off[QUEUE_CALL_OP];
+		at = at && !tgt_read(p->t, work + (uint64_t)p->off[QUEUE_KEY], &key, sizeof(key)) ? call_of(p, at, key)
+												  : 0;
+	}
+	if (off < 0 || !at || tgt_read(p->t, at + (uint64_t)off, &op, sizeof(op)))
 		return;
-	for (i = 0; i < op && ops[i]; i++)
-		;
-	if (ops[i] && *ops[i])
-		c->name = ops[i];
+	while (i < op && p->adp->ops[i])
+		i++;
+	if (p->adp->ops[i] && *p->adp->ops[i])
+		c->name = p->adp->ops[i];
 }
 
 /* Reads a work, if it is old enough and not done. Returns its time, or 0. */
@@ -178,8 +261,7 @@ static uint64_t oldest(const struct pending *p, uint64_t group, uint64_t *work, 
 		*work = first_of_list(p, queue);
 		return *work ? read_work(p, *work, number) : 0;
 	}
-	/* The first node is the third word of the table. */
-	if (tgt_read(p->t, queue + 16, &node.next, sizeof(node.next)))
+	if (tgt_read(p->t, queue + FIRST_AFTER_START, &node.next, sizeof(node.next)))
 		return 0;
 	for (i = 0; i < STREAMS_MAX && node.next && !tgt_read(p->t, node.next, &node, sizeof(node)); i++) {
 		one = first_of_stream(p, &node);
@@ -194,8 +276,7 @@ static uint64_t oldest(const struct pending *p, uint64_t group, uint64_t *work, 
 }
 
 /* Reads the collective for which a group waits. Returns its time, or 0. */
-static uint64_t read_queue(const struct pending *p, const struct now_thread *t, const char *const *ops,
-			   struct now_collective *c)
+static uint64_t read_queue(const struct pending *p, const struct now_thread *t, struct now_collective *c)
 {
 	uint64_t group = group_of(p, t), work = 0, since;
 	int32_t of[2];
@@ -209,23 +290,21 @@ static uint64_t read_queue(const struct pending *p, const struct now_thread *t, 
 		c->ranks = (uint32_t)of[1];
 	}
 	read_name(p, group, c);
-	read_op(p, ops, work, c);
+	read_op(p, group, work, c);
 	return since;
 }
 
 bool now_pending(struct now *n, struct now_collective *c, struct err *e)
 {
-	const struct adp_collective *a = &now_plan(n)->adp->collective;
-	struct pending p = {.t = now_target(n), .now_ns = clock_ns(CLOCK_MONOTONIC)};
+	struct pending p = {
+		.t = now_target(n), .adp = now_plan(n)->adp->collective.queues, .now_ns = clock_ns(CLOCK_MONOTONIC)};
 	uint64_t since, best = 0;
 	const struct now_thread *t;
 	struct now_collective one;
 	bool looked;
-	unsigned q;
 	size_t i;
 
-	for (q = 0; q < a->nqueues; q++) {
-		p.adp = &a->queues[q];
+	for (; p.adp && p.adp->function; p.adp++) {
 		looked = false;
 		for (i = 0; (t = now_thread_at(n, i)); i++) {
 			if (!t->still || !now_is_in(t, p.adp->function))
@@ -233,7 +312,7 @@ bool now_pending(struct now *n, struct now_collective *c, struct err *e)
 			if (!looked && find_members(&p, e))
 				break;
 			looked = true;
-			since = read_queue(&p, t, a->ops, &one);
+			since = read_queue(&p, t, &one);
 			if (!since || (best && since >= best))
 				continue;
 			best = since;

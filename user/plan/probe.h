@@ -266,17 +266,26 @@ struct adp_agent {
 
 #define ADP_COLLECTIVE_NUMBERS 3
 
-/* Members of a process group, and from QUEUE_NUMBER on those of a work in its queue. */
+/*
+ * Members of a process group, from QUEUE_NUMBER on those of a work in its queue, and from QUEUE_RECORDED on those of a
+ * recorder that is among the group's hooks. Tables and trees are those of libstdc++.
+ */
 enum adp_queue_member {
-	QUEUE_AT,     /* the queue */
-	QUEUE_RANK,   /* the process's rank, and behind it the number of ranks */
-	QUEUE_NAME,   /* name of the group */
-	QUEUE_NUMBER, /* number of the work in its group */
-	QUEUE_SINCE,  /* when it was called, by CLOCK_MONOTONIC */
-	QUEUE_OP,     /* a byte: its operation */
-	QUEUE_STATUS, /* 32 bits */
+	QUEUE_AT,	/* the queue */
+	QUEUE_RANK,	/* the process's rank, and behind it the number of ranks */
+	QUEUE_NAME,	/* name of the group */
+	QUEUE_NUMBER,	/* number of the work in its group */
+	QUEUE_SINCE,	/* when it was called, by CLOCK_MONOTONIC */
+	QUEUE_STATUS,	/* 32 bits */
+	QUEUE_OP,	/* a byte: its operation */
+	QUEUE_KEY,	/* what the recorder calls the work */
+	QUEUE_HOOKS,	/* in the group: number of entries of the table of hooks */
+	QUEUE_RECORDED, /* number of entries of the table that has the recorder's own number for a key */
+	QUEUE_CALLS,	/* tree of calls by this number */
+	QUEUE_CALL_OP,	/* in a node of the tree: a byte, the operation */
 	QUEUE_MEMBERS,
 };
+#define QUEUE_FOR_OP QUEUE_OP /* from here on: members that say the operation, and nothing else */
 
 /* Where a member is: a function's code says it. */
 struct adp_member_at {
@@ -296,6 +305,8 @@ struct adp_queue {
 	const char *work;	 /* the class of a work, or of the block of a shared pointer to it, begins like this */
 	bool streams;		 /* a queue for each stream in a hash table (libstdc++); otherwise a list of works */
 	uint32_t done;		 /* QUEUE_STATUS from this on: it has ended */
+	const char *recorder;	 /* the class of the block of a shared pointer to it begins like this */
+	const char *const *ops;	 /* names of operations by number; NULL-terminated; "": none that is known */
 	struct adp_member_at at[QUEUE_MEMBERS];
 };
 
@@ -312,9 +323,7 @@ struct adp_collective {
 	/* The object points to one whose class begins with `group_scope` and contains `group_word`: rank, then size. */
 	const char *group_scope, *group_word;
 	unsigned rank_off;
-	const struct adp_queue *queues;
-	unsigned nqueues;
-	const char *const *ops; /* names by QUEUE_OP; NULL-terminated, "": it is none */
+	const struct adp_queue *queues; /* the last one has no function; NULL: none */
 };
 
 struct adp {
