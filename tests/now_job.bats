@@ -66,3 +66,41 @@ hang_ranks() { # MODE RANK...: ranks that wait in a collective
 	"$MXBPF" now -q --pid "$JOB_PID" --job -d 100ms -f json >now.json
 	expect_same "$(printf '%s\n' "${PIDS[@]}" | sort)" "$(jq '.processes[].pid' now.json | sort)"
 }
+
+# The older and the newer class of PyTorch for NCCL, both real, on a mock of NCCL and of the runtime of CUDA.
+start_nccl() { # RANK
+	RANK=$1 WORLD_SIZE=2 MXBPF_DOUBLE_NCCL=$BATS_TEST_TMPDIR LD_PRELOAD="$O/gpu/libnccl_double.so $O/gpu/libcuda.so.1" \
+		start_bg "rank$1" "$NEXT/bin/python" "$REPO/tests/now/nccl.py" "$BATS_TEST_TMPDIR/store"
+}
+
+# The first rank waits in a collective of the group for the second one. The group has a name if NAMED is not null.
+now_names() { # GROUP NAMED
+	local pid number operation late
+	wait_line "$(out rank0)" "^at $1 "
+	wait_line "$(out rank1)" "^late $1 "
+	read -r _ _ _ pid operation number < <(grep "^at $1 " "$(out rank0)")
+	read -r _ _ _ late < <(grep "^late $1 " "$(out rank1)")
+	"$MXBPF" now -q --pid "$pid,$late" -d 2s 2>&1 | tee now
+	expect_re "^rank 0 \\(process $pid\\) waits in $operation number $number for rank 1, at " "$(<now)"
+	expect_re "^rank 1 \\(process $late\\) is in no collective, at .*: hang" "$(<now)"
+	"$MXBPF" now -q --pid "$pid,$late" -d 100ms -f json >now.json
+	jq -e --argjson late "$late" --argjson number "$number" --arg operation "$operation" --argjson name "$2" '.processes[0].collective |
+		.name == $operation and .number == $number and .group_size == 2 and .group_rank == 0 and .waits_for == [$late] and
+		.group_name == $name' now.json
+	kill -s USR2 "$late"
+}
+
+@test "now names the collective of NCCL that a GPU waits in, its number and who is late, with nccl2 and the older class in one process" {
+	need_next
+	local pids
+	start_nccl 0
+	pids=("$BG_PID")
+	start_nccl 1
+	pids+=("$BG_PID")
+	now_names nccl2 '"0"'
+	now_names older null
+	# Nothing was harmed.
+	wait_exit "${pids[0]}"
+	wait_exit "${pids[1]}"
+	expect_re '^result$' "$(<"$(out rank0)")"
+}

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "now/now.h"
@@ -22,8 +23,11 @@ struct pending {
 	const struct adp_queue *adp;
 	int32_t off[QUEUE_MEMBERS];
 	uint64_t now_ns;
+	unsigned tries; /* left, for all threads */
 };
 
+#define TRIES	   40
+#define TRY_NS	   5000000
 #define HOOKS_MAX  16
 #define CALLS_MAX  4096
 #define TREE_DEPTH 64
@@ -111,10 +115,10 @@ static uint64_t pending_among(const struct pending *p, const uint64_t *words, si
 	return 0;
 }
 
-static uint64_t group_of(const struct pending *p, const struct now_thread *t)
+static uint64_t group_on(const struct pending *p, uint64_t sp)
 {
 	uint64_t words[NOW_STACK_BYTES / 8], via;
-	ssize_t got = tgt_read_some(p->t, t->doing.sp & ~7ull, words, sizeof(words));
+	ssize_t got = tgt_read_some(p->t, sp & ~7ull, words, sizeof(words));
 	size_t n = got > 0 ? (size_t)got / sizeof(words[0]) : 0;
 
 	if (!p->adp->via)
@@ -123,6 +127,22 @@ static uint64_t group_of(const struct pending *p, const struct now_thread *t)
 	if (!via || tgt_read(p->t, via, words, OWNER_WORDS * sizeof(words[0])))
 		return 0;
 	return pending_among(p, words + 1, OWNER_WORDS - 1, p->adp->group);
+}
+
+/* A watching thread may have run during the look. It soon sleeps again, and classes say what is on its stack. */
+static uint64_t group_of(struct pending *p, const struct now_thread *t)
+{
+	const struct timespec wait = {.tv_nsec = TRY_NS};
+	struct tgt_doing doing;
+
+	if (t->still)
+		return now_is_in(t, p->adp->function) ? group_on(p, t->doing.sp) : 0;
+	for (; p->tries; p->tries--) {
+		if (!tgt_peek_doing(tgt_pid(p->t), t->tid, &doing) && doing.sp)
+			return group_on(p, doing.sp);
+		nanosleep(&wait, NULL);
+	}
+	return 0;
 }
 
 static void read_name(const struct pending *p, uint64_t group, struct now_collective *c)
@@ -276,13 +296,13 @@ static uint64_t oldest(const struct pending *p, uint64_t group, uint64_t *work, 
 }
 
 /* Reads the collective for which a group waits. Returns its time, or 0. */
-static uint64_t read_queue(const struct pending *p, const struct now_thread *t, struct now_collective *c)
+static uint64_t read_queue(const struct pending *p, uint64_t group, struct now_collective *c)
 {
-	uint64_t group = group_of(p, t), work = 0, since;
+	uint64_t work = 0, since;
 	int32_t of[2];
 
-	*c = (struct now_collective){.numbered = true, .tid = t->tid};
-	since = group ? oldest(p, group, &work, &c->number) : 0;
+	*c = (struct now_collective){.numbered = true};
+	since = oldest(p, group, &work, &c->number);
 	if (!since || tgt_read(p->t, group + (uint64_t)p->off[QUEUE_RANK], of, sizeof(of)))
 		return 0;
 	if (of[0] >= 0 && of[1] > of[0]) {
@@ -296,27 +316,31 @@ static uint64_t read_queue(const struct pending *p, const struct now_thread *t, 
 
 bool now_pending(struct now *n, struct now_collective *c, struct err *e)
 {
-	struct pending p = {
-		.t = now_target(n), .adp = now_plan(n)->adp->collective.queues, .now_ns = clock_ns(CLOCK_MONOTONIC)};
-	uint64_t since, best = 0;
+	struct pending p = {.t = now_target(n),
+			    .adp = now_plan(n)->adp->collective.queues,
+			    .now_ns = clock_ns(CLOCK_MONOTONIC),
+			    .tries = TRIES};
+	uint64_t group, since, best = 0;
 	const struct now_thread *t;
 	struct now_collective one;
-	bool looked;
+	bool found;
 	size_t i;
 
 	for (; p.adp && p.adp->function; p.adp++) {
-		looked = false;
+		found = false;
 		for (i = 0; (t = now_thread_at(n, i)); i++) {
-			if (!t->still || !now_is_in(t, p.adp->function))
+			group = group_of(&p, t);
+			if (!group)
 				continue;
-			if (!looked && find_members(&p, e))
+			if (!found && find_members(&p, e))
 				break;
-			looked = true;
-			since = read_queue(&p, t, &one);
+			found = true;
+			since = read_queue(&p, group, &one);
 			if (!since || (best && since >= best))
 				continue;
 			best = since;
 			*c = one;
+			c->tid = t->tid;
 		}
 	}
 	return best;

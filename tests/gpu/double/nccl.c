@@ -38,7 +38,8 @@ struct id {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct after legacy; /* the default stream */
+static struct after legacy;    /* the default stream */
+static struct after of_device; /* all streams */
 
 static struct after *of_stream(void *stream)
 {
@@ -262,7 +263,7 @@ GIVES(cudaStreamSynchronize, void *stream)
 
 GIVES(cudaDeviceSynchronize, void)
 {
-	return wait_for(&legacy);
+	return wait_for(&of_device);
 }
 
 GIVES(cudaMemcpyAsync, void *to, const void *from, size_t bytes, int kind, void *stream)
@@ -351,10 +352,13 @@ GIVES(ncclCommUserRank, struct comm *c, int *rank)
 
 static int collective(struct comm *c, void *stream)
 {
+	uint32_t *calls = &c->calls[c->rank], n = __atomic_add_fetch(calls, 1, __ATOMIC_RELEASE);
+
 	pthread_mutex_lock(&lock);
-	add(of_stream(stream), c, __atomic_add_fetch(&c->calls[c->rank], 1, __ATOMIC_RELEASE));
+	add(of_stream(stream), c, n);
+	add(&of_device, c, n);
 	pthread_mutex_unlock(&lock);
-	syscall(SYS_futex, &c->calls[c->rank], FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+	syscall(SYS_futex, calls, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 	return 0;
 }
 
