@@ -132,3 +132,24 @@ same_as_said() {
 	wait_exit "$MXBPF_PID"
 	same_as_said
 }
+
+@test "Collectives of nccl2 and of PyTorch's older class for NCCL in one process are told apart, and the late rank is named" {
+	need_next
+	said
+	cat >ranks.sh <<-END
+		export O=$O MXBPF_DOUBLE_NCCL=$PWD/told WORLD_SIZE=2
+		export LD_PRELOAD="$O/gpu/libnccl_double.so $O/gpu/libcuda.so.1 $O/gpu/places/nvidia/cu13/lib/libcupti.so.13"
+		for rank in 0 1; do
+			RANK=\$rank $NEXT/bin/python $REPO/tests/gpu/nccl_groups.py told $PWD/libnccl_said.so &
+		done
+		wait
+	END
+	start_bg mxbpf "$MXBPF" record --gpu -v -o job.mxd -- bash ranks.sh
+	wait_lines 2 "$(err mxbpf)" 'process [0-9]+: CUPTI delivers records'
+	: >told/go
+	wait_exit "$BG_PID"
+	"$MXBPF" report job.mxd --all | tee report.txt | grep -A 14 '^Collectives'
+	expect_re '^[0-9]\. The others wait for rank 1 in ' "$(<report.txt)"
+	"$MXBPF" report job.mxd --format json >report.json
+	python3 "$REPO/tests/gpu/nccl_groups.py" told <report.json
+}

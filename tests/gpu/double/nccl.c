@@ -21,6 +21,8 @@
 #define VERSION	  22900
 
 struct comm {
+	uint64_t id;
+	unsigned stream; /* of libgpuops.so */
 	int rank, ranks;
 	uint32_t *calls; /* of each rank, shared by all ranks */
 };
@@ -288,7 +290,37 @@ GIVES(cudaPeekAtLastError, void)
 	return 0;
 }
 
-/* NCCL. */
+/*
+ * NCCL. A program that has libgpuops.so and the ranges of NCCL (tests/nvtx/nccl.c) gives their functions, and says when
+ * the kernels end that it launches next.
+ */
+
+static struct {
+	void (*start)(void);
+	void (*init)(uint64_t comm, int ranks, int rank);
+	int (*push)(const char *name, uint64_t comm, size_t bytes, int first, int second);
+	void (*pop)(void);
+	uint64_t (*launch)(const char *kernel, uint64_t ns, unsigned stream);
+} use;
+DOUBLE_EXPORT uint64_t nccl_double_end_ns;
+
+DOUBLE_EXPORT void nccl_double_use(void *const functions[5]);
+void nccl_double_use(void *const functions[5])
+{
+	memcpy(&use, functions, sizeof(use));
+	use.start();
+}
+
+static void run(const char *call, const char *kernel, size_t bytes, int first, const struct comm *c)
+{
+	const uint64_t now = double_now();
+
+	if (!use.launch)
+		return;
+	use.push(call, c->id, bytes, first, 0);
+	use.launch(kernel, nccl_double_end_ns > now + 1000000 ? nccl_double_end_ns - now : 1000000, c->stream);
+	use.pop();
+}
 
 GIVES(ncclGetVersion, int *version)
 {
@@ -306,11 +338,12 @@ GIVES(ncclGetUniqueId, struct id *id)
 
 GIVES(ncclCommInitRankConfig, struct comm **out, int ranks, struct id id, int rank, void *config)
 {
+	static unsigned comms;
 	const size_t bytes = RANKS_MAX * sizeof(uint32_t);
 	const char *dir = getenv("MXBPF_DOUBLE_NCCL");
 	struct comm *c = calloc(1, sizeof(*c));
 	char path[4096];
-	int fd;
+	int fd, i;
 
 	id.text[sizeof(id.text) - 1] = '\0';
 	snprintf(path, sizeof(path), "%s/%s", dir ? dir : ".", id.text);
@@ -323,6 +356,11 @@ GIVES(ncclCommInitRankConfig, struct comm **out, int ranks, struct id id, int ra
 		return 2;
 	c->rank = rank;
 	c->ranks = ranks;
+	c->stream = __atomic_add_fetch(&comms, 1, __ATOMIC_RELAXED);
+	for (i = 0; id.text[i]; i++)
+		c->id = c->id * 31 + (uint8_t)id.text[i];
+	if (use.init)
+		use.init(c->id, ranks, rank);
 	*out = c;
 	return 0;
 }
@@ -364,11 +402,13 @@ static int collective(struct comm *c, void *stream)
 
 GIVES(ncclAllReduce, const void *from, void *to, size_t n, int type, int op, struct comm *c, void *stream)
 {
+	run("ncclAllReduce", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 4 * n, op, c);
 	return collective(c, stream);
 }
 
 GIVES(ncclBroadcast, const void *from, void *to, size_t n, int type, int root, struct comm *c, void *stream)
 {
+	run("ncclBroadcast", "ncclDevKernel_Broadcast_RING_LL", 4 * n, root, c);
 	return collective(c, stream);
 }
 
@@ -379,6 +419,7 @@ GIVES(ncclBcast, void *at, size_t n, int type, int root, struct comm *c, void *s
 
 GIVES(ncclAllGather, const void *from, void *to, size_t n, int type, struct comm *c, void *stream)
 {
+	run("ncclAllGather", "ncclDevKernel_AllGather_RING_LL", 4 * n, 0, c);
 	return collective(c, stream);
 }
 
@@ -396,3 +437,8 @@ NOTHING(ncclCommAbort)
 NOTHING(ncclCommFinalize)
 NOTHING(ncclCommRegister)
 NOTHING(ncclCommDeregister)
+
+/* PyTorch imports these from the mock of CUPTI, which does not have them. */
+NOTHING(cuptiActivityEnableCudaEventDeviceTimestamps)
+NOTHING(cuptiActivityPopExternalCorrelationId)
+NOTHING(cuptiActivityPushExternalCorrelationId)
