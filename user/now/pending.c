@@ -328,7 +328,7 @@ bool now_pending(struct now *n, struct now_collective *c, struct err *e)
 
 	for (; p.adp && p.adp->function; p.adp++) {
 		found = false;
-		for (i = 0; (t = now_thread_at(n, i)); i++) {
+		for (i = 0; tgt_find_lib(p.t, p.adp->at[QUEUE_AT].lib_glob) && (t = now_thread_at(n, i)); i++) {
 			group = group_of(&p, t);
 			if (!group)
 				continue;
