@@ -373,7 +373,7 @@ static inline int by_drawing(const void *x, const void *y)
 static inline int dropped(const struct trace *r)
 {
 	int n = 0, bad = 0, depth = 0, max = cJSON_GetArraySize(r->events), i;
-	struct drawn *d = calloc((size_t)max + 1, sizeof(*d));
+	FREED(memory_freed) struct drawn *d = calloc((size_t)max + 1, sizeof(*d));
 	long *stack = calloc((size_t)max + 1, sizeof(*stack));
 	cJSON *e;
 
@@ -396,7 +396,6 @@ static inline int dropped(const struct trace *r)
 		else
 			stack[depth++] = d[i].end_ns;
 	}
-	free(d);
 	free(stack);
 	return bad;
 }

@@ -69,7 +69,7 @@ static inline uint64_t id_of(const char *name, size_t len)
 
 static inline uint64_t feed_name(struct mdl *m, const char *name, size_t len)
 {
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 	struct mxbpf_name *n = buf_add(&b, sizeof(*n) + (len + 7) / 8 * 8);
 	uint64_t id = id_of(name, len);
 
@@ -79,7 +79,6 @@ static inline uint64_t feed_name(struct mdl *m, const char *name, size_t len)
 	n->len = (uint32_t)len;
 	memcpy(n->text, name, len);
 	CHECK(!mdl_feed(m, b.data, b.len));
-	buf_fini(&b);
 	return id;
 }
 

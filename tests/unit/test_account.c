@@ -47,8 +47,8 @@ static bool same(const struct mdl_row *r, struct mxbpf_account_sum sum)
 
 static void test_sums(struct buf *b)
 {
-	struct mdl *m = mdl_new(), *again = mdl_new();
-	struct buf recs = {0};
+	FREED(model_freed) struct mdl *m = mdl_new(), *again = mdl_new();
+	FREED(buf_fini) struct buf recs = {0};
 	const struct mdl_row *r;
 
 	put_call(b, 5, ALL, (struct mxbpf_account){.on_cpu_ns = 300, .runq_ns = 200, .blocked_ns = 500, .nvcsw = 2});
@@ -61,9 +61,6 @@ static void test_sums(struct buf *b)
 	CHECK(same(r, (struct mxbpf_account_sum){250, 500, 850, 3, 1, 0, 9, 1, 50, 0, 0, 1, 0, 0}) &&
 	      mdl_on_cpu_ns(r) == 4000 - 1600);
 	CHECK(!mdl_emit(m, &recs) && same(row_of(again, &recs), r->account));
-	buf_fini(&recs);
-	mdl_free(m);
-	mdl_free(again);
 }
 
 static void test_short(struct buf *b)
@@ -85,7 +82,7 @@ static void test_lies(struct buf *b)
 	const struct mxbpf_account lie = {MAX, MAX, MAX, ~0u, ~0u, ~0u, ~0u, ~0, 0xff, {0}};
 	struct mxbpf_agg_account a = {
 		.h = {MXBPF_AGG_ACCOUNT, sizeof(a), 77, 0}, .name_id = 5, .cls = OP, .sum = {.nvcsw = MAX}};
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	const struct mdl_row *r;
 
 	put_call(b, 5, ALL, lie);
@@ -96,7 +93,6 @@ static void test_lies(struct buf *b)
 	r = row_of(m, b);
 	CHECK(r->account.runq_ns == MAX && r->account.blocked_ns == MAX && r->account.nvcsw == MAX);
 	CHECK(!mdl_on_cpu_ns(r) && !r->account.elsewhere_ns && r->account.migrated == 2);
-	mdl_free(m);
 }
 
 /* ---- outputs */
@@ -142,21 +138,19 @@ static char *render(const char *view, const struct buf *b, bool account, struct 
 
 static bool says(const char *view, const struct buf *b, struct view_opts opts, const char *text)
 {
-	char *all = render(view, b, true, opts);
+	FREED(memory_freed) char *all = render(view, b, true, opts);
 	bool found = strstr(all, text);
 
 	if (!found)
 		printf("# %s\n", all);
-	free(all);
 	return found;
 }
 
 static bool silent(const struct buf *b, bool account, struct view_opts opts, const char *text)
 {
-	char *all = render("modern", b, account, opts);
+	FREED(memory_freed) char *all = render("modern", b, account, opts);
 	bool found = strstr(all, text);
 
-	free(all);
 	return !found;
 }
 
@@ -216,12 +210,11 @@ static void test_long(struct buf *b)
 	s->self_ns = s->link = s->seq = MAX;
 	s->end_tid = s->device = ~0u;
 	for (i = 0; i < 3; i++) {
-		char *text = render(views[i], b, true, by_event);
+		FREED(memory_freed) char *text = render(views[i], b, true, by_event);
 		cJSON *root = cJSON_Parse(text);
 
 		CHECK(root != NULL && strstr(text, "18446744073709551"));
 		cJSON_Delete(root);
-		free(text);
 	}
 	free(render("modern", b, true, by_event));
 	free(render("modern", b, true, (struct view_opts){0}));

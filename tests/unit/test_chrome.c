@@ -44,33 +44,27 @@ static void test_times(void)
 {
 	TEST("times are microseconds since the start of the window with exactly three decimals")
 	{
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 
 		span(&t, API, PID, 1, 2);
 		span(&t, API, PID, 1000125, 1000125 + 999);
 		span(&t, API, PID, 86400000000001ull, 86400000000001ull + 1000001);
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(strstr(r.text, "\"ts\":0.001,\"dur\":0.001,"));
 		CHECK(strstr(r.text, "\"ts\":1000.125,\"dur\":0.999,"));
 		CHECK(strstr(r.text, "\"ts\":86400000000.001,\"dur\":1000.001,"));
 		CHECK(strstr(r.text, "\"baseTimeNanoseconds\":1795145533000000123,"));
 		CHECK(!strcmp(str(r.json, "displayTimeUnit"), "ns"));
-		trace_free(&r);
-		tape_free(&t);
 	}
 
 	TEST("a span that began before the window moves the time base, and no time is negative")
 	{
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 
 		span(&t, API, PID, (uint64_t)-1000, 500);
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(strstr(r.text, "\"ts\":0.000,\"dur\":1.500,"));
 		CHECK(strstr(r.text, "\"baseTimeNanoseconds\":1795145532999999123,"));
-		trace_free(&r);
-		tape_free(&t);
 	}
 }
 
@@ -79,8 +73,7 @@ static void test_memory(void)
 	TEST("the memory counter is a running sum in time order across windows and never negative")
 	{
 		static const double want[] = {0, 100, 300, 50, 0, 10};
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 		int i;
 
 		t.window_recs = 2;
@@ -90,7 +83,7 @@ static void test_memory(void)
 		alloc(&t, 300, 200);
 		alloc(&t, 600, 10);
 		alloc(&t, 500, -51);
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(count(&r, "C") == 6);
 		for (i = 0; i < 6; i++) {
 			cJSON *e = event(&r, "C", i);
@@ -99,8 +92,6 @@ static void test_memory(void)
 			CHECK(at_ns(e) == (i + 1) * 100 && num(e, "pid") == PID);
 			CHECK(!strcmp(str(e, "name"), "memory cpu/0"));
 		}
-		trace_free(&r);
-		tape_free(&t);
 	}
 }
 
@@ -108,9 +99,8 @@ static void test_names(void)
 {
 	TEST("hostile names give valid JSON and keep their valid characters")
 	{
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 		char longest[MXBPF_NAME_BYTES_MAX];
-		struct trace r;
 
 		memset(longest, 1, sizeof(longest));
 		name(&t, 77, MXBPF_NAME_SPAN, longest, sizeof(longest));
@@ -119,23 +109,20 @@ static void test_names(void)
 		op(&t, PID, 100, 200, 0);
 		span(&t, OP, PID, 300, 400)->name_id = 77;
 		span(&t, OP, PID, 500, 600)->name_id = 0;
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(count(&r, "X") == 3);
 		CHECK(!strcmp(str(slice(&r, "cpu_op", 100), "name"), "x\"},{\"ph\":\"X\"\x02\xef\xbf\xbd("));
 		CHECK(strlen(str(slice(&r, "cpu_op", 300), "name")) == sizeof(longest));
 		CHECK(!strcmp(str(slice(&r, "cpu_op", 500), "name"), "[unreadable]"));
 		CHECK(!strcmp(track_name(&r, PID), "a\"\\\n\xef\xbf\xbd"));
-		trace_free(&r);
-		tape_free(&t);
 	}
 
 	/* All texts share one block, which may move when it grows: pointers into the old block must not be used. */
 	TEST("user annotations have their device and their domain of any length")
 	{
 		static char domain[MXBPF_NAME_BYTES_MAX];
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 		struct mxbpf_span *s;
-		struct trace r;
 		unsigned i;
 
 		memset(domain, 'd', sizeof(domain));
@@ -146,7 +133,7 @@ static void test_names(void)
 			s->flags = MXBPF_SPAN_USER;
 			s->device = CPU0 + i;
 		}
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		for (i = 0; i < 20; i++) {
 			const cJSON *args = cJSON_GetObjectItem(event(&r, "X", (int)i), "args");
 			char device[16];
@@ -155,14 +142,11 @@ static void test_names(void)
 			CHECK(strlen(str(args, "domain")) == sizeof(domain) - i &&
 			      !strcmp(str(args, "device"), device));
 		}
-		trace_free(&r);
-		tape_free(&t);
 	}
 
 	TEST("processes and threads are named, and the main thread is first and the lanes are last")
 	{
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 		cJSON *e;
 
 		name(&t, PID - 2, MXBPF_NAME_THREAD, "older", 5);
@@ -170,7 +154,7 @@ static void test_names(void)
 		op(&t, PID - 2, 10, 20, 0);
 		op(&t, PID, 10, 20, 0);
 		async_op(&t, PID + 3, 10, 20, 0);
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(!strcmp(track_name(&r, PID), "trainer") && !strcmp(track_name(&r, PID - 2), "older"));
 		CHECK(!strcmp(track_name(&r, PID + 3), "thread"));
 		cJSON_ArrayForEach(e, r.events)
@@ -182,8 +166,6 @@ static void test_names(void)
 			if (!strcmp(str(e, "name"), "process_name"))
 				CHECK(!strcmp(str(cJSON_GetObjectItem(e, "args"), "name"), "trainer"));
 		}
-		trace_free(&r);
-		tape_free(&t);
 	}
 }
 
@@ -191,8 +173,8 @@ static void test_whole(void)
 {
 	TEST("the trace contains its window, its losses, its probes and the number of truncated records")
 	{
-		struct tape t = tape_new();
-		struct trace r = trace_of(&t);
+		FREED(tape_free) struct tape t = tape_new();
+		FREED(trace_free) struct trace r = trace_of(&t);
 		const cJSON *loss = cJSON_GetObjectItem(r.other, "loss"),
 			    *window = cJSON_GetObjectItem(r.other, "window");
 		const cJSON *probe = cJSON_GetArrayItem(cJSON_GetObjectItem(r.other, "probes"), 1);
@@ -210,23 +192,20 @@ static void test_whole(void)
 		CHECK(!strcmp(str(r.other, "mxbpf_version"), "1.2.3"));
 		/* An empty recording gives a valid trace, too. */
 		CHECK(!count(&r, "X") && count(&r, "M") == 1);
-		trace_free(&r);
-		tape_free(&t);
 	}
 
 	TEST("slices and counters are as many as in the tables, and each arrow has a unique id and two ends")
 	{
 		static const char *const cats[] = {[API] = "c_api", [OP] = "cpu_op", [WAIT] = "wait"};
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 		struct hash ids = {0};
-		struct trace r;
 		int cls;
 		size_t n, i;
 		cJSON *e;
 
 		t.window_recs = 64;
 		rich_tape(&t);
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		for (cls = API; cls <= WAIT; cls++) {
 			const struct mdl_row *const *rows = mdl_rows(t.model, (enum mxbpf_class)cls, &n);
 			uint64_t calls = 0, slices = 0;
@@ -254,8 +233,6 @@ static void test_whole(void)
 		}
 		CHECK(!dropped(&r));
 		hash_fini(&ids);
-		trace_free(&r);
-		tape_free(&t);
 	}
 }
 
@@ -264,7 +241,7 @@ static void test_whole(void)
 /* Returns the name of a process in the trace. */
 static char *process_name(struct tape *t, double pid)
 {
-	struct trace r = trace_of(t);
+	FREED(trace_free) struct trace r = trace_of(t);
 	char *name = NULL;
 	cJSON *e;
 
@@ -273,18 +250,16 @@ static char *process_name(struct tape *t, double pid)
 		if (!strcmp(str(e, "name"), "process_name") && num(e, "pid") == pid)
 			name = strdup(str(cJSON_GetObjectItem(e, "args"), "name"));
 	}
-	trace_free(&r);
 	return name ? name : strdup("");
 }
 
 static bool process_is(struct tape *t, double pid, const char *want)
 {
-	char *name = process_name(t, pid);
+	FREED(memory_freed) char *name = process_name(t, pid);
 	bool same = !strcmp(name, want);
 
 	if (!same)
 		printf("# \"%s\" instead of \"%s\"\n", name, want);
-	free(name);
 	return same;
 }
 
@@ -297,7 +272,7 @@ static void test_processes(void)
 		static struct mdl_process local[] = {{PID + 9, (char *)"", 1, 2, false, (char *)"alpha"}};
 		static struct mdl_process ranks[] = {{PID, (char *)"rank", 3, 8, false, (char *)"alpha"},
 						     {PID + 9, (char *)"rank", 4, 8, false, (char *)"beta"}};
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 
 		name(&t, PID + 9, MXBPF_NAME_THREAD, "python", 6);
 		((struct mxbpf_name *)t.recs.data)->h.tgid = PID + 9;
@@ -324,7 +299,6 @@ static void test_processes(void)
 		t.session.processes = roles;
 		t.session.nprocesses = 1;
 		CHECK(process_is(&t, PID, "worker 1 (trainer of alpha)"));
-		tape_free(&t);
 	}
 }
 
@@ -345,8 +319,7 @@ static void test_unfinished(void)
 	TEST("a span that has not ended is a slice until the end of the window, around the spans nested in it")
 	{
 		for (i = 0; i < 2; i++) {
-			struct tape t = tape_new();
-			struct trace r;
+			FREED(tape_free) struct tape t = tape_new();
 
 			t.ops = forms[i];
 			open_span(&t, API, PID, 1000, 9000);
@@ -354,7 +327,7 @@ static void test_unfinished(void)
 			op(&t, PID, 1000, 2000, 0); /* starts together with the first one */
 			op(&t, PID, 4500, 5000, 0);
 			open_span(&t, OP, PID + 1, 6000, 9000);
-			r = trace_of(&t);
+			FREED(trace_free) struct trace r = trace_of(&t);
 			CHECK(!dropped(&r) && count(&r, "X") == 5);
 			CHECK(is_unfinished(slice(&r, "c_api,unfinished", 1000), PID, 1000, 9000));
 			/* Two that end together differ by 1 ns, for readers that add start and duration. */
@@ -363,57 +336,48 @@ static void test_unfinished(void)
 			CHECK(slice(&r, "cpu_op", 1000) && slice(&r, "cpu_op", 4500));
 			outer = strstr(r.text, "\"c_api,unfinished\"");
 			CHECK(outer && strstr(outer, "\"cat\":\"cpu_op\""));
-			trace_free(&r);
-			tape_free(&t);
 		}
 	}
 
 	TEST("an asynchronous span that has not ended is a slice on a lane, and one before the window moves the time "
 	     "base")
 	{
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 		const cJSON *e;
 
 		open_span(&t, OP, PID, 2000, 9000)->flags = MXBPF_SPAN_ASYNC;
 		open_span(&t, OP, PID, (uint64_t)-1000, 9000)->flags = MXBPF_SPAN_ASYNC;
 		async_op(&t, PID, 100, 3000, 0);
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(!dropped(&r) && count(&r, "X") == 3);
 		e = slice(&r, "cpu_op,unfinished", 0);
 		CHECK(is_unfinished(e, VIEW_PLAN_LANE_TID + 1, 0, 10000));
 		CHECK(num(cJSON_GetObjectItem(e, "args"), "thread") == PID);
 		CHECK(is_unfinished(slice(&r, "cpu_op,unfinished", 3000), VIEW_PLAN_LANE_TID + 3, 3000, 10000));
 		CHECK(num(slice(&r, "cpu_op", 1100), "tid") == VIEW_PLAN_LANE_TID + 2);
-		trace_free(&r);
-		tape_free(&t);
 	}
 
 	TEST("a recording that grows between the passes keeps its unfinished spans apart from the new ones")
 	{
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 
 		open_span(&t, API, PID, 1000, 9000);
 		op(&t, PID, 2000, 3000, 0);
 		t.surveyed = t.recs.len;
 		op(&t, PID + 1, 4000, 5000, 0);
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(is_unfinished(slice(&r, "c_api,unfinished", 1000), PID, 1000, 9000) && count(&r, "X") == 3);
-		trace_free(&r);
-		tape_free(&t);
 	}
 }
 
 int main(int argc, char **argv)
 {
 	if (argc > 1) {
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 		int ret;
 
 		rich_tape(&t);
 		ret = tape_write(&t, argv[1]);
-		tape_free(&t);
 		return ret ? 1 : 0;
 	}
 	test_times();

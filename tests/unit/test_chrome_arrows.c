@@ -9,15 +9,14 @@ static void test_arrows(void)
 {
 	TEST("an arrow leaves at the start of its source and enters at the start of its operator")
 	{
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 		cJSON *s, *f;
 
 		edge(&t, PID, 600, 100, 0xabc);
 		span(&t, WAIT, PID, 200, 300); /* a child that has ended: an `s` at 600 would wrongly bind to it */
 		op(&t, PID + 1, 800, 900, 0xabc);
 		span(&t, API, PID, 100, 1000);
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		s = event(&r, "s", 0);
 		f = event(&r, "f", 0);
 		CHECK(s && f && at_ns(s) == 100 && num(s, "tid") == PID && num(s, "pid") == PID);
@@ -26,14 +25,11 @@ static void test_arrows(void)
 		CHECK(s && !strcmp(str(s, "cat"), str(f, "cat")) && !strcmp(str(s, "name"), str(f, "name")));
 		CHECK(num(r.other, "arrows") == 1 && num(r.other, "arrows_unmatched") == 0);
 		CHECK(!strcmp(str(cJSON_GetObjectItem(slice(&r, "cpu_op", 800), "args"), "link"), "0xabc"));
-		trace_free(&r);
-		tape_free(&t);
 	}
 
 	TEST("a link that is handed over twice before it runs is taken first in, first out, in time order")
 	{
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 		cJSON *s;
 
 		edge(&t, PID, 110, 100, 7);
@@ -43,7 +39,7 @@ static void test_arrows(void)
 		/* The operator that starts second ends first. */
 		async_op(&t, PID + 2, 400, 500, 7);
 		async_op(&t, PID + 1, 300, 600, 7);
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(count(&r, "s") == 2 && count(&r, "f") == 2);
 		cJSON_ArrayForEach(s, r.events)
 		{
@@ -57,14 +53,11 @@ static void test_arrows(void)
 					begins = at_ns(event(&r, "s", i));
 			CHECK(begins == (at_ns(s) == 300 ? 100 : 200));
 		}
-		trace_free(&r);
-		tape_free(&t);
 	}
 
 	TEST("an operator that started before a link was handed over does not take the link")
 	{
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 
 		op(&t, PID + 1, 50, 60, 7);
 		edge(&t, PID, 105, 100, 8);
@@ -72,16 +65,13 @@ static void test_arrows(void)
 		edge(&t, PID, 110, 100, 7);
 		span(&t, API, PID, 100, 150);
 		op(&t, PID + 1, 110, 400, 7);
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(count(&r, "f") == 1 && at_ns(event(&r, "f", 0)) == 110);
-		trace_free(&r);
-		tape_free(&t);
 	}
 
 	TEST("an edge without source or operator makes no arrow, takes its turn, and is counted")
 	{
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 
 		edge(&t, PID, 110, 100, 7); /* its source was lost */
 		edge(&t, PID, 210, 200, 7);
@@ -92,18 +82,15 @@ static void test_arrows(void)
 		op(&t, PID + 1, 300, 310, 7);
 		op(&t, PID + 1, 320, 330, 7);
 		op(&t, PID + 1, 340, 350, 8);
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(count(&r, "s") == 1 && count(&r, "f") == 1);
 		CHECK(at_ns(event(&r, "s", 0)) == 200 && at_ns(event(&r, "f", 0)) == 320);
 		CHECK(num(r.other, "arrows") == 1 && num(r.other, "arrows_unmatched") == 3);
-		trace_free(&r);
-		tape_free(&t);
 	}
 
 	TEST("an edge handed over outside of any span takes its turn and does not count as a missing arrow")
 	{
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 
 		edge(&t, PID + 1, 100, 0, 7);
 		((struct mxbpf_edge *)(t.recs.data + t.recs.len) - 1)->src_cls = MXBPF_CLASS_NONE;
@@ -111,40 +98,32 @@ static void test_arrows(void)
 		span(&t, API, PID, 105, 150);
 		op(&t, PID + 1, 200, 210, 7);
 		op(&t, PID + 1, 220, 230, 7);
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(count(&r, "f") == 1 && at_ns(event(&r, "f", 0)) == 220);
 		CHECK(num(r.other, "arrows_unmatched") == 0 && num(r.other, "edges_rootless") == 1);
-		trace_free(&r);
-		tape_free(&t);
 	}
 
 	TEST("the same link in two processes makes no arrow")
 	{
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 
 		edge(&t, PID, 110, 100, 7);
 		span(&t, API, PID, 100, 150);
 		span(&t, OP, PID + 90, 200, 210)->link = 7;
 		((struct mxbpf_span *)(t.recs.data + t.recs.len) - 1)->h.tgid = PID + 90;
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(!count(&r, "f") && num(r.other, "arrows_unmatched") == 1);
-		trace_free(&r);
-		tape_free(&t);
 	}
 
 	TEST("an arrow that would arrive before it left is not drawn")
 	{
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 
 		edge(&t, PID, 100, 100, 7);
 		op(&t, PID + 1, 100, 310, 7);
 		span(&t, API, PID, 100, 400);
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(!count(&r, "s") && !count(&r, "f") && num(r.other, "arrows_unmatched") == 1);
-		trace_free(&r);
-		tape_free(&t);
 	}
 }
 
@@ -152,15 +131,14 @@ static void test_lanes(void)
 {
 	TEST("asynchronous spans are on separate lanes, as few as needed, and never overlap")
 	{
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 		int i, k, lanes = 0;
 
 		for (i = 0; i < 50; i++)
 			for (k = 0; k < 3; k++)
 				async_op(&t, PID + 1, (uint64_t)(i * 30 + k * 10), (uint64_t)(i * 30 + k * 10 + 30), 0);
 		op(&t, PID + 1, 5, 2000, 0);
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(count(&r, "X") == 151 && !dropped(&r));
 		for (i = 0; event(&r, "M", i); i++)
 			lanes += num(event(&r, "M", i), "tid") > VIEW_PLAN_LANE_TID &&
@@ -172,59 +150,48 @@ static void test_lanes(void)
 		CHECK(num(cJSON_GetObjectItem(slice(&r, "cpu_op", 0), "args"), "thread") == PID + 1);
 		CHECK(num(cJSON_GetObjectItem(slice(&r, "cpu_op", 0), "args"), "end_thread") == PID + 2);
 		CHECK(num(slice(&r, "cpu_op", 5), "tid") == PID + 1);
-		trace_free(&r);
-		tape_free(&t);
 	}
 
 	TEST("lanes of two processes have different thread ids")
 	{
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 
 		async_op(&t, PID + 1, 10, 100, 0);
 		async_op(&t, PID + 1, 0, 5, 0);
 		((struct mxbpf_span *)(t.recs.data + t.recs.len) - 1)->h.tgid = PID - 1;
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(num(slice(&r, "cpu_op", 0), "tid") != num(slice(&r, "cpu_op", 10), "tid"));
 		CHECK(!strcmp(track_name(&r, num(slice(&r, "cpu_op", 0), "tid")), "async 1"));
 		CHECK(!strcmp(track_name(&r, num(slice(&r, "cpu_op", 10), "tid")), "async 1"));
-		trace_free(&r);
-		tape_free(&t);
 	}
 
 	TEST("an arrow ends on the lane of its span if the span is on one")
 	{
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 		struct mxbpf_span *s;
 
 		edge(&t, PID, 50, 10, 7);
 		s = span(&t, API, PID, 10, 60);
 		s->flags = MXBPF_SPAN_ASYNC;
 		async_op(&t, PID + 1, 100, 200, 7);
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(num(event(&r, "s", 0), "tid") == num(slice(&r, "c_api", 10), "tid"));
 		CHECK(num(event(&r, "f", 0), "tid") == num(slice(&r, "cpu_op", 100), "tid"));
 		CHECK(num(event(&r, "s", 0), "tid") > VIEW_PLAN_LANE_TID);
-		trace_free(&r);
-		tape_free(&t);
 	}
 
 	TEST("a span that overlaps the stack of its thread is drawn on a lane")
 	{
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 
 		op(&t, PID, 100, 200, 0);
 		op(&t, PID, 150, 250, 0);
 		op(&t, PID, 250, 300, 0);
 		op(&t, PID, 90, 400, 0);
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(count(&r, "X") == 4 && !dropped(&r));
 		CHECK(num(slice(&r, "cpu_op", 150), "tid") > VIEW_PLAN_LANE_TID);
 		CHECK(num(slice(&r, "cpu_op", 90), "tid") == PID && num(slice(&r, "cpu_op", 250), "tid") == PID);
-		trace_free(&r);
-		tape_free(&t);
 	}
 
 	TEST("random spans never overlap on a track, and none is missing")
@@ -233,8 +200,7 @@ static void test_lanes(void)
 		int round, i;
 
 		for (round = 0; round < 200; round++) {
-			struct tape t = tape_new();
-			struct trace r;
+			FREED(tape_free) struct tape t = tape_new();
 
 			t.window_recs = 7;
 			for (i = 0; i < 60; i++) {
@@ -243,36 +209,31 @@ static void test_lanes(void)
 
 				s->flags = rand_r(&seed) % 4 ? 0 : MXBPF_SPAN_ASYNC;
 			}
-			r = trace_of(&t);
+			FREED(trace_free) struct trace r = trace_of(&t);
 			CHECK(count(&r, "X") == 60 && !dropped(&r));
-			trace_free(&r);
-			tape_free(&t);
 		}
 	}
 
 	TEST("the outermost of several spans that start together is first in the file")
 	{
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 		int i;
 
 		span(&t, WAIT, PID, 100, 110);
 		op(&t, PID, 100, 200, 0);
 		span(&t, API, PID, 100, 200);
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		for (i = 0; i < 3; i++) {
 			static const char *const order[] = {"c_api", "cpu_op", "wait"};
 
 			CHECK(!strcmp(str(event(&r, "X", i), "cat"), order[i]));
 			CHECK(num(event(&r, "X", i), "tid") == PID);
 		}
-		trace_free(&r);
-		tape_free(&t);
 	}
 
 	TEST("a span over more spans than the plan remembers goes to a lane, not over them")
 	{
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 		struct view_plan p = {0};
 		struct mxbpf_span *s;
 		uint64_t i;
@@ -289,7 +250,6 @@ static void test_lanes(void)
 		CHECK(view_plan_place(&p, s - 2).tid == VIEW_PLAN_LANE_TID + 1);
 		CHECK(view_plan_place(&p, s - 1).tid == PID);
 		view_plan_fini(&p);
-		tape_free(&t);
 	}
 }
 

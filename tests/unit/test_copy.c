@@ -223,11 +223,10 @@ static void put_activities(struct buf *b, unsigned nr, uint64_t at_ns)
 static void put_threads(struct buf *b, unsigned nr)
 {
 	const struct thread_use use = {.tgid = 77, .tid = 78 + nr, .cpu_ns = 9, .runs = 1};
-	struct tbl t = {.def = &threads_table};
+	FREED(tbl_fini) struct tbl t = {.def = &threads_table};
 	bool added;
 
 	CHECK(tbl_add(&t, &use, &added) && !tbl_emit(&t, b));
-	tbl_fini(&t);
 }
 
 static void put_others(struct buf *b, unsigned nr, uint64_t at_ns)
@@ -326,7 +325,7 @@ static void put_gpu_memory(struct buf *b, unsigned nr, uint64_t at_ns)
 static void feed_round(struct mdl *m, unsigned nr)
 {
 	const uint64_t at_ns = (nr + 1) * ROUND_NS;
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 
 	put_names(&b);
 	if (nr)
@@ -345,7 +344,6 @@ static void feed_round(struct mdl *m, unsigned nr)
 	put_kernel_metrics(&b, nr);
 	put_gpu_memory(&b, nr, at_ns);
 	CHECK(!feed(m, &b));
-	buf_fini(&b);
 }
 
 /* Returns a model after the first round. */
@@ -361,24 +359,18 @@ static struct mdl *model(void)
 
 static bool emits(const struct mdl *m, const struct buf *recs)
 {
-	struct buf own = {0};
-	bool same;
+	FREED(buf_fini) struct buf own = {0};
 
 	CHECK(!mdl_emit(m, &own));
-	same = own.len == recs->len && !memcmp(own.data, recs->data, own.len);
-	buf_fini(&own);
-	return same;
+	return own.len == recs->len && !memcmp(own.data, recs->data, own.len);
 }
 
 static bool is_same(const struct mdl *a, const struct mdl *b)
 {
-	struct buf recs = {0};
-	bool same;
+	FREED(buf_fini) struct buf recs = {0};
 
 	CHECK(a && b && !mdl_emit(a, &recs));
-	same = emits(b, &recs);
-	buf_fini(&recs);
-	return same;
+	return emits(b, &recs);
 }
 
 static struct mdl *copy_of(const struct mdl *m)
@@ -405,10 +397,10 @@ static void test_kinds(void)
 		MXBPF_GPU_STEP,	    MXBPF_AGG_GPU_GRAPH,  MXBPF_COLLECTIVE,    MXBPF_AGG_COLLECTIVE,
 		MXBPF_AGG_OVERLAP,  MXBPF_AGG_GPU_ALLOC,  MXBPF_GPU_INSIDE,    MXBPF_GPU_USED,
 	};
-	struct mdl *m = model(), *copy = copy_of(m);
+	FREED(model_freed) struct mdl *m = model(), *copy = copy_of(m);
 	const struct mxbpf_rec *r;
 	unsigned n[128] = {0}, i;
-	struct buf recs = {0};
+	FREED(buf_fini) struct buf recs = {0};
 	size_t pos = 0;
 
 	CHECK(copy && !mdl_emit(m, &recs) && emits(copy, &recs));
@@ -423,19 +415,16 @@ static void test_kinds(void)
 	for (i = 0; i < 128; i++)
 		CHECK(!n[i]); /* a new kind needs an entry in the list above, and records in a round */
 	CHECK(!strcmp(mdl_thread_name(copy, 77, 78), "python") && !strcmp(mdl_name(copy, UNNAMED, NULL), "[0x19]"));
-	buf_fini(&recs);
-	mdl_free(m);
-	mdl_free(copy);
 }
 
 static void test_recording(void)
 {
-	struct mdl *m = mdl_new(), *copy;
+	FREED(model_freed) struct mdl *m = mdl_new();
 	struct rec_reader *r = NULL;
 	struct err e = {0};
 
 	CHECK(!rec_reader_open(open(RECORDING, O_RDONLY | O_CLOEXEC), &r, &e) && !rec_reader_model(r, m, &e));
-	copy = copy_of(m);
+	FREED(model_freed) struct mdl *copy = copy_of(m);
 	CHECK(mdl_nrows(m) > 10 && is_same(m, copy));
 	mdl_free(copy);
 	copy = mdl_new();
@@ -443,16 +432,15 @@ static void test_recording(void)
 	mdl_free(copy);
 	copy = mdl_new();
 	CHECK(!mdl_reserve(copy, mdl_nrows(m) * 2) && !mdl_copy_to(copy, m) && is_same(m, copy));
-	mdl_free(copy);
-	mdl_free(m);
 	rec_reader_close(r);
 }
 
 /* Later rounds change every store that the first round has filled, and the emitted records change every row. */
 static void test_later(void)
 {
-	struct mdl *m = model(), *copy = copy_of(m), *sum, *sum2;
-	struct buf recs = {0}, before = {0};
+	struct mdl *m = model();
+	FREED(model_freed) struct mdl *copy = copy_of(m), *sum = NULL, *sum2 = NULL;
+	FREED(buf_fini) struct buf recs = {0}, before = {0};
 	unsigned nr;
 
 	CHECK(!mdl_emit(m, &before));
@@ -476,18 +464,13 @@ static void test_later(void)
 	CHECK(emits(copy, &recs));
 	feed_round(copy, NROUNDS);
 	CHECK(!emits(copy, &recs));
-	buf_fini(&recs);
-	buf_fini(&before);
-	mdl_free(copy);
-	mdl_free(sum);
-	mdl_free(sum2);
 }
 
 static void test_iterations(void)
 {
-	struct mdl *m = model(), *copy = copy_of(m), *report = mdl_new();
+	FREED(model_freed) struct mdl *report = mdl_new(), *m = model(), *copy = copy_of(m);
 	const struct mxbpf_iteration *a, *b, *c;
-	struct buf before = {0};
+	FREED(buf_fini) struct buf before = {0};
 	size_t na, nb, nc, i;
 
 	CHECK(!mdl_emit(m, &before));
@@ -501,10 +484,6 @@ static void test_iterations(void)
 	CHECK(nc == na && a[na - 1].live_bytes);
 	for (i = 0; i < na && i < nc; i++)
 		CHECK(c[i].live_bytes == a[i].live_bytes);
-	mdl_free(report);
-	buf_fini(&before);
-	mdl_free(m);
-	mdl_free(copy);
 }
 
 static size_t niterations(struct mdl *m)
@@ -518,8 +497,9 @@ static size_t niterations(struct mdl *m)
 /* First one optimizer steps, then another one, whose steps become the iterations. */
 static void test_optimizers(void)
 {
-	struct mdl *m = mdl_new(), *copy, *again;
-	struct buf b = {0};
+	FREED(model_freed) struct mdl *m = mdl_new();
+	struct mdl *copy, *again;
+	FREED(buf_fini) struct buf b = {0};
 	uint64_t i;
 
 	put_names(&b);
@@ -536,33 +516,29 @@ static void test_optimizers(void)
 		mdl_free(again);
 	}
 	CHECK(niterations(m) > 20);
-	buf_fini(&b);
-	mdl_free(m);
 }
 
 /* Rows with details are counted, so that there are at most MDL_GROUPED_MAX of them. */
 static void test_grouped(void)
 {
-	struct mdl *m = mdl_new(), *copy;
-	struct buf b = {0};
+	FREED(model_freed) struct mdl *m = mdl_new();
+	FREED(buf_fini) struct buf b = {0};
 	unsigned i;
 
 	for (i = 0; i < MDL_GROUPED_MAX - 1; i++)
 		PUT(&b, span, MXBPF_SPAN, 1000, .name_id = CONV, .cls = OP, .stack_id = i + 1);
 	CHECK(!feed(m, &b));
-	copy = copy_of(m);
+	FREED(model_freed) struct mdl *copy = copy_of(m);
 	for (i = 0; i < 3; i++)
 		PUT(&b, span, MXBPF_SPAN, 1000, .name_id = CONV, .cls = OP, .stack_id = MDL_GROUPED_MAX + i);
 	CHECK(copy && !feed(copy, &b) && mdl_tally(copy, OP, MXBPF_TALLY_UNGROUPED) == 2);
-	buf_fini(&b);
-	mdl_free(m);
-	mdl_free(copy);
 }
 
 static void test_names(void)
 {
-	struct mdl *m = model(), *to = mdl_new();
-	struct buf b = {0};
+	FREED(model_freed) struct mdl *to = mdl_new();
+	struct mdl *m = model();
+	FREED(buf_fini) struct buf b = {0};
 	size_t n;
 
 	PUT(&b, span, MXBPF_SPAN, 1000, .name_id = CONV, .cls = OP);
@@ -579,8 +555,6 @@ static void test_names(void)
 	CHECK(!strcmp(mdl_thread_name(to, 77, 78), "python") && !strcmp(mdl_thread_name(to, 77, 79), "other"));
 	mdl_rows(to, OP, &n);
 	CHECK(n == 1 && mdl_nrows(to) == 1);
-	buf_fini(&b);
-	mdl_free(to);
 }
 
 int main(void)

@@ -39,7 +39,7 @@ static void put_span(struct buf *b, uint64_t name_id, uint64_t us, uint64_t self
 static struct mdl *model(void)
 {
 	struct mdl *m = mdl_new();
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 	int i;
 
 	put_name(&b, 3, MXBPF_NAME_SPAN, "outer");
@@ -51,7 +51,6 @@ static struct mdl *model(void)
 	}
 	put_span(&b, 3, 5000, 5000, 6, 6);
 	CHECK(!feed(m, &b));
-	buf_fini(&b);
 	return m;
 }
 
@@ -78,9 +77,10 @@ static bool can_be(const struct mdl_row *r)
 
 static void test_rows(void)
 {
-	struct mdl *m = model(), *copy = mdl_new();
+	FREED(model_freed) struct mdl *m = model();
+	struct mdl *copy = mdl_new();
 	struct mdl_session unknown = session, large = session;
-	struct buf recs = {0};
+	FREED(buf_fini) struct buf recs = {0};
 
 	TEST("the cost is taken out of the times of rows once, and the times with it are kept")
 	{
@@ -123,8 +123,6 @@ static void test_rows(void)
 	{
 		CHECK(cost_permille(m, &session) == 250);
 	}
-	mdl_free(m);
-	buf_fini(&recs);
 }
 
 static uint64_t next_random(uint64_t *state)
@@ -168,7 +166,7 @@ static void test_whole(void)
 {
 	struct mdl_session s = session;
 	uint64_t random = 1, none = 0;
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 	struct mdl *m;
 	unsigned i;
 
@@ -186,14 +184,13 @@ static void test_whole(void)
 		}
 		CHECK(!none);
 	}
-	buf_fini(&b);
 }
 
 static void test_inside(void)
 {
 	const struct mdl_session twice = {.duration_ns = 1000000, .cost = {.scale = 2000}};
-	struct mdl *m = mdl_new();
-	struct buf b = {0};
+	FREED(model_freed) struct mdl *m = mdl_new();
+	FREED(buf_fini) struct buf b = {0};
 	int i;
 
 	put_name(&b, 3, MXBPF_NAME_SPAN, "outer");
@@ -207,15 +204,13 @@ static void test_inside(void)
 		CHECK(row(m, 5)->total_ns >= row(m, 5)->max_ns && row(m, 5)->max_ns > 30000);
 		CHECK(mdl_row_avg(row(m, 5)) < 1500);
 	}
-	mdl_free(m);
-	buf_fini(&b);
 }
 
 static void test_busy(void)
 {
 	const struct mdl_session once = {.duration_ns = 1000000, .cost = {.scale = 1000}};
-	struct mdl *m = mdl_new();
-	struct buf b = {0};
+	FREED(model_freed) struct mdl *m = mdl_new();
+	FREED(buf_fini) struct buf b = {0};
 	struct mxbpf_span s;
 	int i;
 
@@ -242,8 +237,6 @@ static void test_busy(void)
 		CHECK(near(row(m, 5)->account.runq_ns, 100) && near(mdl_on_cpu_ns(row(m, 5)), 100));
 		CHECK(mdl_percentile(row(m, 5), 0.5) < 1200 && row(m, 5)->max_ns > 9500 && row(m, 5)->max_ns < 12000);
 	}
-	mdl_free(m);
-	buf_fini(&b);
 }
 
 static void put_piece(struct buf *b, uint64_t from, uint64_t to, unsigned part, uint64_t cost, uint64_t before)
@@ -274,7 +267,7 @@ static void test_iterations(void)
 	const struct extent x = {.start_ns = 1000, .end_ns = 11000, .tid = 5, .told = MXBPF_STEP_UPDATE};
 	const struct mdl_cost half = {.scale = 500};
 	struct mxbpf_iteration it, other;
-	struct buf pieces = {0};
+	FREED(buf_fini) struct buf pieces = {0};
 
 	put_piece(&pieces, 2000, 5000, MXBPF_PART_OPERATOR, 1000, 600);
 	put_piece(&pieces, 5500, 7000, MXBPF_PART_WAIT, 200, 200);
@@ -307,7 +300,6 @@ static void test_iterations(void)
 		parts_take_cost(&other, &half, 8);
 		CHECK(other.dur_ns == 10000 - 8800 && sum_of(&other) == other.dur_ns && !parts_cost(&other, &half));
 	}
-	buf_fini(&pieces);
 }
 
 static void feed_iteration(struct mdl *m, uint32_t tid, uint64_t nr, uint64_t us, uint64_t cost_us, uint64_t runq_us)
@@ -333,7 +325,7 @@ static void feed_iteration(struct mdl *m, uint32_t tid, uint64_t nr, uint64_t us
 static void test_shrink(void)
 {
 	const struct mdl_cost measured = {.scale = 1000, .shrink = 500, .thread = 5};
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	const struct mxbpf_iteration *it;
 	uint64_t left_ns = 0, raw_ns = 0;
 	size_t n, i;
@@ -365,7 +357,6 @@ static void test_shrink(void)
 			CHECK(it[i].tid != 6 || it[i].raw_ns == 100000 ||
 			      (it[i].dur_ns > 8699000 && it[i].dur_ns < 8701000));
 	}
-	mdl_free(m);
 }
 
 static struct mxbpf_span ended(struct agent_costs *c, uint32_t tid, uint64_t start_ns, uint64_t dur_ns)

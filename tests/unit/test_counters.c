@@ -63,7 +63,7 @@ static struct mdl *model(void)
 {
 	const unsigned whole = sizeof(struct mxbpf_span);
 	struct mdl *m = mdl_new();
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 
 	put_name(&b, 5, MXBPF_NAME_SPAN, "mm");
 	put_name(&b, 7, MXBPF_NAME_SPAN, "relu");
@@ -75,13 +75,12 @@ static struct mdl *model(void)
 	put_span(&b, 7, 0, 1, 1, MXBPF_SPAN_BYTES_PLAIN);
 	put_span(&b, 9, 0, 0, 0, whole);
 	CHECK(!mdl_feed(m, b.data, b.len));
-	buf_fini(&b);
 	return m;
 }
 
 static void check_json(struct mdl *m)
 {
-	char *schema_text = read_schema(), *t = render("json", m);
+	FREED(memory_freed) char *schema_text = read_schema(), *t = render("json", m);
 	cJSON *schema = cJSON_Parse(schema_text), *root = cJSON_Parse(t);
 
 	CHECK(schema && root && valid(schema, schema, root));
@@ -93,13 +92,11 @@ static void check_json(struct mdl *m)
 	CHECK(strstr(t, "\"counters\": {\"calls\": 0, "));
 	cJSON_Delete(root);
 	cJSON_Delete(schema);
-	free(schema_text);
-	free(t);
 }
 
 static void check_table(struct mdl *m)
 {
-	char *t = render("modern", m);
+	FREED(memory_freed) char *t = render("modern", m);
 
 	CHECK(strstr(t, "name calls cycles instructions cache-misses task-clock  IPC  GHz cmiss/1k\n"));
 	CHECK(strstr(t, "mm       2  4.00M        12.0M        1.20k     2.00ms 3.00 2.00     0.10\n"));
@@ -107,33 +104,27 @@ static void check_table(struct mdl *m)
 	CHECK(strstr(t, "zero     1      0            0            0        0ns    -    -        -\n"));
 	CHECK(strstr(t, "\ncounters 3 of 6 calls have none: "));
 	CHECK(strstr(t, "\ncounters of 1 calls are estimates, "));
-	free(t);
 }
 
 static void check_csv(struct mdl *m)
 {
-	char *t = render("csv", m);
+	FREED(memory_freed) char *t = render("csv", m);
 
 	CHECK(strstr(t, ",counted_calls,scaled_calls,cycles,instructions,cache-misses,task-clock,"
 			"instructions_per_cycle,ghz,cache_misses_per_1000_instructions\n"));
 	CHECK(strstr(t, ",2,1,4000000,12000000,1200,2000000,3.0000,2.0000,0.1000\n"));
 	CHECK(strstr(t, "\"relu\"") && strstr(t, ",,,,,,,,,\n"));
-	free(t);
 }
 
 static void check_emitted(struct mdl *m)
 {
-	struct mdl *again = mdl_new();
-	char *before = render("json", m), *after;
-	struct buf recs = {0};
+	FREED(model_freed) struct mdl *again = mdl_new();
+	FREED(memory_freed) char *before = render("json", m);
+	FREED(buf_fini) struct buf recs = {0};
 
 	CHECK(!mdl_emit(m, &recs) && !mdl_feed(again, recs.data, recs.len));
-	after = render("json", again);
+	FREED(memory_freed) char *after = render("json", again);
 	CHECK(!strcmp(before, after));
-	free(before);
-	free(after);
-	buf_fini(&recs);
-	mdl_free(again);
 }
 
 int main(void)
@@ -161,12 +152,9 @@ int main(void)
 	check_emitted(m);
 	TEST("an unknown event name from an untrusted file is not shown")
 	{
-		char *t;
-
 		events[0].name = "\", \"x\": \"";
-		t = render("json", m);
+		FREED(memory_freed) char *t = render("json", m);
 		CHECK(strstr(t, "\"counter-1\": 4000000") && !strstr(t, "\"x\"") && !strstr(t, "\"ghz\""));
-		free(t);
 	}
 	mdl_free(m);
 	rmdir(dir);

@@ -38,7 +38,7 @@ static char *render(const char *name, size_t len, bool continued)
 				      .cls = MXBPF_CLASS_OPERATOR};
 	struct mxbpf_mem_time held = {.h = {MXBPF_MEM_TIME, sizeof(held)}, .missed = 9, .device = MXBPF_DEVICE(1, 0)};
 	struct mxbpf_iteration late = {.h = {MXBPF_ITERATION, sizeof(late), 0, 5}, .nr = 12, .told = MXBPF_STEP_UPDATE};
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	const struct view_input in = {.session = &s, .model = m};
 	const struct view_opts opts = {.continued = continued};
 	struct err e = {0};
@@ -68,7 +68,6 @@ static char *render(const char *name, size_t len, bool continued)
 		text = strdup("");
 	if (f)
 		fclose(f);
-	mdl_free(m);
 	return text;
 }
 

@@ -253,7 +253,8 @@ static void check_row(const char *row, const char *release, unsigned version)
 static unsigned check_table(void)
 {
 	FILE *f = fopen(TABLE, "r");
-	char *line = NULL, release[32] = "";
+	FREED(memory_freed) char *line = NULL;
+	char release[32] = "";
 	unsigned version = 0, releases = 0;
 	size_t room = 0;
 
@@ -268,7 +269,6 @@ static unsigned check_table(void)
 	}
 	if (f)
 		fclose(f);
-	free(line);
 	return releases;
 }
 
@@ -285,7 +285,8 @@ static int is_known(const char *constant, size_t bytes)
 /* Checks that each constant of the header whose name begins like this is compared with the table. */
 static void check_header(const char *header, const char *prefix)
 {
-	char *text = read_file(header), *at = text;
+	FREED(memory_freed) char *text = read_file(header);
+	char *at = text;
 	unsigned n = 0;
 	size_t bytes;
 
@@ -301,7 +302,6 @@ static void check_header(const char *header, const char *prefix)
 		at += bytes;
 	}
 	CHECK(n >= 3);
-	free(text);
 }
 
 int main(void)

@@ -111,7 +111,7 @@ static int64_t rows_in(const char *folder)
 
 static void ranks(void)
 {
-	struct mdl_session s = session_new();
+	FREED(mdl_session_fini) struct mdl_session s = session_new();
 	struct tape t = {0};
 	char folder[256];
 	unsigned i, k;
@@ -137,7 +137,6 @@ static void ranks(void)
 	snprintf(folder, sizeof(folder), "%s/ranks.arrow/spans/host=unknown/rank=-1/day=2025-11-20", dir);
 	CHECK(rows_in(folder) == 1);
 	buf_fini(&t.recs);
-	mdl_session_fini(&s);
 }
 
 static void hosts(void)
@@ -150,7 +149,7 @@ static void hosts(void)
 		     {"\xff\xc3\xbc", "host=%5Cxff%C3%BC"},
 		     {"x23456789012345678901234567890123456789012345678901234567890123456789",
 		      "host=x23456789012345678901234567890123456789012345678901234567890123"}};
-	struct mdl_session s = session_new();
+	FREED(mdl_session_fini) struct mdl_session s = session_new();
 	struct tape t = {0};
 	char folder[256];
 	unsigned i;
@@ -167,14 +166,13 @@ static void hosts(void)
 		CHECK(rows_in(folder) == 1);
 	}
 	buf_fini(&t.recs);
-	mdl_session_fini(&s);
 }
 
 /* A limit of the size of files stands for a full disk. */
 static void full_disk(void)
 {
 	struct rlimit old, small;
-	struct mdl_session s = session_new();
+	FREED(mdl_session_fini) struct mdl_session s = session_new();
 	struct tape t = {0};
 	char folder[256];
 	struct stat st;
@@ -196,7 +194,6 @@ static void full_disk(void)
 	snprintf(folder, sizeof(folder), "%s/full.arrow/spans/host=unknown/rank=-1/day=2025-11-20", dir);
 	CHECK(!stat(folder, &st) && !rows_in(folder));
 	buf_fini(&t.recs);
-	mdl_session_fini(&s);
 }
 
 int main(void)

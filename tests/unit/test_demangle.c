@@ -107,10 +107,9 @@ static bool stays(const char *symbol)
 
 static bool becomes(const char *symbol, const char *want)
 {
-	char *text = demangle(symbol);
+	FREED(memory_freed) char *text = demangle(symbol);
 	bool same = text && !strcmp(text, want);
 
-	free(text);
 	return same;
 }
 
@@ -236,12 +235,11 @@ static void check_ordinary(void)
 		*(void **)&want = dlsym(lib, "__cxa_demangle");
 	CHECK(want);
 	for (size_t i = 0; want && i < sizeof(ordinary) / sizeof(*ordinary); i++) {
-		char *text = want(ordinary[i], NULL, NULL, NULL);
+		FREED(memory_freed) char *text = want(ordinary[i], NULL, NULL, NULL);
 
 		CHECK(text && becomes(ordinary[i], text));
 		if (!text)
 			printf("# %s\n", ordinary[i]);
-		free(text);
 	}
 }
 

@@ -58,7 +58,7 @@ static void put_span(struct buf *b, uint64_t dur_ns, uint64_t args_id, uint64_t 
 static struct mdl *model(void)
 {
 	struct mdl *m = mdl_new();
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 
 	put_name(&b, 5, MXBPF_NAME_SPAN, "aten::mm");
 	put_name(&b, 1, MXBPF_NAME_ARGS, "[[8,3],[]]\n[\"float\",\"\"]\n[[3,1],[]]");
@@ -73,7 +73,6 @@ static struct mdl *model(void)
 	put_span(&b, 8000, 4, 9);
 	put_span(&b, 16000, 0, 0);
 	CHECK(!mdl_feed(m, b.data, b.len));
-	buf_fini(&b);
 	return m;
 }
 
@@ -88,15 +87,13 @@ static size_t count(const char *text, const char *word)
 
 static void check_json(struct mdl *m, const struct view_opts *opts, size_t nrows, const char *has, const char *has2)
 {
-	char *schema_text = read_schema(), *t = render("json", m, opts);
+	FREED(memory_freed) char *schema_text = read_schema(), *t = render("json", m, opts);
 	cJSON *schema = cJSON_Parse(schema_text), *root = cJSON_Parse(t);
 
 	CHECK(schema && root && valid(schema, schema, root));
 	CHECK(count(t, "\"aten::mm\"") == nrows && strstr(t, has) && strstr(t, has2));
 	cJSON_Delete(root);
 	cJSON_Delete(schema);
-	free(schema_text);
-	free(t);
 }
 
 static void test_json(struct mdl *m)
@@ -115,7 +112,7 @@ static void test_json(struct mdl *m)
 
 static void test_csv(struct mdl *m)
 {
-	char *t = render("csv", m, &(struct view_opts){0});
+	FREED(memory_freed) char *t = render("csv", m, &(struct view_opts){0});
 
 	CHECK(!strstr(t, "shapes") && count(t, "aten::mm") == 1);
 	free(t);
@@ -125,19 +122,17 @@ static void test_csv(struct mdl *m)
 	free(t);
 	t = render("csv", m, &(struct view_opts){.by = VIEW_BY_STACK, .stack_depth = 2, .continued = true});
 	CHECK(!strstr(t, ",stack\n") && strstr(t, ",\"a.py(1): f;b.py(2): \"\"g\"\"\"\n") && strstr(t, ",\n\"loss\""));
-	free(t);
 }
 
 static void test_modern(struct mdl *m)
 {
-	char *t = render("modern", m, &(struct view_opts){.by = VIEW_BY_STACK, .width = 40});
+	FREED(memory_freed) char *t = render("modern", m, &(struct view_opts){.by = VIEW_BY_STACK, .width = 40});
 
 	CHECK(strstr(t, "\n    a.py(1): f\n    b.py(2): \"g\"\n    c.py(3): h\naten::mm "));
 	CHECK(strstr(t, " in 3 rows\n"));
 	free(t);
 	t = render("modern", m, &(struct view_opts){.by = VIEW_BY_SHAPE, .width = 20});
 	CHECK(strstr(t, "\n    [[8,-3],\xe2\x80\xa6[2,2]]]\n") && strstr(t, "\n    [[8,3],[]]\n"));
-	free(t);
 }
 
 static void test_hostile_shapes(void)
@@ -172,9 +167,8 @@ static void test_hostile_shapes(void)
 /* torch's tables do not show shapes of lists of tensors, so calls that differ only there share a row. */
 static void test_as_torch(void)
 {
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	struct buf b = {0};
-	char *t;
 
 	put_name(&b, 5, MXBPF_NAME_SPAN, "aten::cat");
 	put_name(&b, 1, MXBPF_NAME_ARGS, "[[[8,3],[]],[2]]\n[]\n[]");
@@ -187,14 +181,12 @@ static void test_as_torch(void)
 	put_span(&b, 100, 4, 0);
 	CHECK(!mdl_feed(m, b.data, b.len));
 	buf_fini(&b);
-	t = render("torch", m, &(struct view_opts){.by = VIEW_BY_SHAPE});
+	FREED(memory_freed) char *t = render("torch", m, &(struct view_opts){.by = VIEW_BY_SHAPE});
 	CHECK(strstr(t, "             3       [[], [2]]  \n") && strstr(t, "             1      [[3], [2]]  \n"));
 	CHECK(count(t, "aten::cat") == 2);
 	free(t);
 	t = render("modern", m, &(struct view_opts){.by = VIEW_BY_SHAPE});
 	CHECK(count(t, "aten::cat") == 4 && strstr(t, "\n    [[[8,3],[]],[2]]\n"));
-	free(t);
-	mdl_free(m);
 }
 
 /* Recordings may hold very long shapes; a column shows their beginning. */
@@ -203,7 +195,7 @@ static void test_long_shapes(void)
 	static const char *const views[] = {"torch", "torch-classic", "modern", "csv", "json"};
 	static uint64_t room[(sizeof(struct mxbpf_name) + MXBPF_TEXT_BYTES_MAX) / 8];
 	struct mxbpf_name *n = (struct mxbpf_name *)room;
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	struct buf b = {0};
 	size_t i;
 	char *t;
@@ -226,14 +218,12 @@ static void test_long_shapes(void)
 		CHECK(count(t, "aten::mm") == 1 && strstr(t, "[8,"));
 		free(t);
 	}
-	mdl_free(m);
 }
 
 static void test_module(void)
 {
-	struct mdl *m = model();
+	FREED(model_freed) struct mdl *m = model();
 	struct buf b = {0};
-	char *t;
 
 	put_name(&b, 20, MXBPF_NAME_STACK, "a.py(1): f\nnn.Module: Linear\nnn.Module: Net");
 	put_name(&b, 21, MXBPF_NAME_STACK, "nn.Module: Linear");
@@ -245,21 +235,18 @@ static void test_module(void)
 	buf_fini(&b);
 	check_json(m, &(struct view_opts){.by = VIEW_BY_MODULE}, 2, "\"stack\": [\"nn.Module: Linear\"], \"count\": 2",
 		   "\"stack\": [], \"count\": 6");
-	t = render("torch", m, &(struct view_opts){.by = VIEW_BY_MODULE});
+	FREED(memory_freed) char *t = render("torch", m, &(struct view_opts){.by = VIEW_BY_MODULE});
 	CHECK(strstr(t, "  nn.Module: Linear      \n") && !strstr(t, "Net"));
-	free(t);
-	mdl_free(m);
 }
 
 static void test_bound(void)
 {
-	struct mdl *m = model();
+	FREED(model_freed) struct mdl *m = model();
 	struct mxbpf_tally c = {
 		.h = {MXBPF_TALLY, sizeof(c), 77, 0}, .value = 1234, .id = MXBPF_TALLY_UNGROUPED, .cls = OP};
-	char *t;
 
 	CHECK(!mdl_feed(m, &c, sizeof(c)));
-	t = render("torch", m, &(struct view_opts){.by = VIEW_BY_SHAPE});
+	FREED(memory_freed) char *t = render("torch", m, &(struct view_opts){.by = VIEW_BY_SHAPE});
 	CHECK(strstr(t, "\n# UNTOLD   1,234 calls are only in the row of their name"));
 	free(t);
 	t = render("torch", m, &(struct view_opts){0});
@@ -268,8 +255,6 @@ static void test_bound(void)
 	check_json(m, &(struct view_opts){.by = VIEW_BY_SHAPE}, 3, "\"ungrouped\": 1234,", "");
 	t = render("csv", m, &(struct view_opts){.by = VIEW_BY_SHAPE});
 	CHECK(strstr(t, "\"window\",\"ungrouped\",,1234,"));
-	free(t);
-	mdl_free(m);
 }
 
 /* Makes two ids with the name aten::mm, as for two ways to call it, and aten::t, which is short. */
@@ -279,7 +264,7 @@ static struct mdl *joined(void)
 	struct mxbpf_tally c = {
 		.h = {MXBPF_TALLY, sizeof(c), 77, 0}, .value = 3, .id = MXBPF_TALLY_UNJOINED, .cls = OP};
 	struct mdl *m = model();
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 
 	j.bwd_count = 3;
 	j.bwd_total_ns = 5000;
@@ -294,15 +279,14 @@ static struct mdl *joined(void)
 	buf_put(&b, &j, sizeof(j));
 	buf_put(&b, &c, sizeof(c));
 	CHECK(!mdl_feed(m, b.data, b.len));
-	buf_fini(&b);
 	return m;
 }
 
 static void test_backward(void)
 {
 	const struct view_opts with = {.backward = true};
-	struct mdl *m = joined();
-	char *t = render("modern", m, &with);
+	FREED(model_freed) struct mdl *m = joined();
+	FREED(memory_freed) char *t = render("modern", m, &with);
 
 	CHECK(strstr(t, "\nforward and backward: 2 operators\n"
 			"name     calls forward backward  deeper   total ratio\n"
@@ -327,8 +311,6 @@ static void test_backward(void)
 	free(t);
 	t = render("json", m, &(struct view_opts){0});
 	CHECK(!strstr(t, "backward"));
-	free(t);
-	mdl_free(m);
 }
 
 /* Memory after the text is not accessible. */

@@ -55,8 +55,9 @@ static void check_times(const struct mdl *m)
 
 static void test_times(void)
 {
-	struct mdl *m = mdl_new(), *again = mdl_new(), *sum;
-	struct buf recs = {0};
+	FREED(model_freed) struct mdl *again = mdl_new(), *m = mdl_new();
+	struct mdl *sum;
+	FREED(buf_fini) struct buf recs = {0};
 	const struct mxbpf_rec *r;
 	size_t pos = 0;
 
@@ -77,14 +78,11 @@ static void test_times(void)
 		CHECK(devmem_of(sum, 0, 0) == devmem_of(sum, 7, 0));
 		mdl_free(sum);
 	}
-	buf_fini(&recs);
-	mdl_free(again);
-	mdl_free(m);
 }
 
 static void test_which(void)
 {
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 
 	TEST("the GPU of a device is the only one of its process, else the one at its place on the bus, else not known")
 	{
@@ -105,7 +103,6 @@ static void test_which(void)
 		CHECK(devmem_of(m, 8, 0)->last.pci_bus == 2 && !devmem_of(m, 8, 0)->last.h.tgid);
 		CHECK(!devmem_at(m, &session, 7, MXBPF_DEVICE(2, 0), 10)); /* the CPU */
 	}
-	mdl_free(m);
 }
 
 int main(void)

@@ -102,7 +102,7 @@ static void test_driver(void)
 		.end = fake_end,
 		.fini = fake_fini,
 	};
-	struct mdl_session s = session_new();
+	FREED(mdl_session_fini) struct mdl_session s = session_new();
 	uint64_t done = 0;
 	unsigned window;
 	struct view_source src = {source_rewind, source_next, &window, 2 * sizeof(one_alloc)};
@@ -122,7 +122,6 @@ static void test_driver(void)
 	fail_with = 0;
 	out_abort(o);
 	mdl_free(in.model);
-	mdl_session_fini(&s);
 }
 
 static void test_registry(void)
@@ -154,8 +153,8 @@ static unsigned lines_of(const char *text, const char *start, unsigned *starting
 
 static void test_brief(void)
 {
-	struct mdl_session s = session_new();
-	struct mdl *m = mdl_new();
+	FREED(mdl_session_fini) struct mdl_session s = session_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	unsigned i, n, rows, before = VIEW_BRIEF_ROWS;
 	char name[16], *t;
 
@@ -179,8 +178,6 @@ static void test_brief(void)
 		s.notes[s.nnotes++] = (struct mdl_note){strdup(name), strdup(name)};
 	}
 	CHECK(before == VIEW_BRIEF_LEAST);
-	mdl_free(m);
-	mdl_session_fini(&s);
 }
 
 int main(void)

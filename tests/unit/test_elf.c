@@ -18,6 +18,8 @@
 #include "elf/elf.h"
 #include "elf/unwind.h"
 
+FREES(elf_closed, struct elf, elf_close)
+
 void __cxa_throw(void *thrown, void *type, void (*destroy)(void *));
 
 /* ---- a small library, made here, so that each field can be damaged separately */
@@ -172,7 +174,7 @@ static void check_many_names(void)
 		char strs[1 + 16 * MANY + 1];
 	} big;
 	struct err e = {0};
-	struct elf *f;
+	FREED(elf_closed) struct elf *f = NULL;
 
 	image_init(&big.m);
 	big.m.ph[0].p_filesz = sizeof(big);
@@ -190,7 +192,6 @@ static void check_many_names(void)
 
 		CHECK(!find(f, big.strs + 1 + 16 * i, &va) && va == IMAGE_VA + i);
 	}
-	elf_close(f);
 }
 
 /* ---- the result of each damage */
@@ -319,7 +320,7 @@ static void check_damage(const struct damage *d)
 {
 	struct err e = {0};
 	struct image m;
-	struct elf *f;
+	FREED(elf_closed) struct elf *f = NULL;
 	int ret, found = 0;
 	uint64_t va;
 
@@ -332,7 +333,6 @@ static void check_damage(const struct damage *d)
 		printf("# %s: open %d, find %d (%s)\n", d->what, ret, found, e.why);
 	CHECK(ret == d->open_ret && found == d->alpha_ret);
 	CHECK(!ret == !e.why[0] && !ret == !!f);
-	elf_close(f);
 }
 
 static void check_endless_chain(void)
@@ -342,7 +342,7 @@ static void check_endless_chain(void)
 		uint32_t chain[100000];
 	} big;
 	struct err e = {0};
-	struct elf *f;
+	FREED(elf_closed) struct elf *f = NULL;
 	uint64_t va;
 
 	image_init(&big.m);
@@ -355,14 +355,13 @@ static void check_endless_chain(void)
 	big.m.ph[2].p_filesz = 0;
 	CHECK(!open_bytes(&big, sizeof(big), &f, &e));
 	CHECK(find(f, "nobody", &va) == -EBADMSG);
-	elf_close(f);
 }
 
 static void check_symbols_of_image(void (*harm)(struct image *))
 {
 	struct err e = {0};
 	struct image m;
-	struct elf *f;
+	FREED(elf_closed) struct elf *f = NULL;
 	uint64_t va;
 
 	image_init(&m);
@@ -377,7 +376,6 @@ static void check_symbols_of_image(void (*harm)(struct image *))
 	CHECK(!find(f, "onetwo", &va) && va == AT(code[12]));
 	CHECK(!find(f, "half", &va) && va == AT(code[28]));
 	CHECK(find(f, "two", &va) == -ENOTUNIQ);
-	elf_close(f);
 }
 
 HARM(by_section, m->dyn[3].d_tag = DT_DEBUG)
@@ -559,23 +557,21 @@ static void check_against_nm(struct elf *f, const char *tool, const char *path, 
 
 static void check_no_sections(const char *path)
 {
-	struct buf b = slurp(path);
+	FREED(buf_fini) struct buf b = slurp(path);
 	Elf64_Ehdr *h = (Elf64_Ehdr *)b.data;
 	struct err e = {0};
-	struct elf *f;
+	FREED(elf_closed) struct elf *f = NULL;
 
 	h->e_shoff = 0;
 	h->e_shnum = 0;
 	CHECK(!open_bytes(b.data, b.len, &f, &e));
 	check_build_id(f, path);
 	check_against_nm(f, "nm -DS --defined-only", path, 1000);
-	elf_close(f);
-	buf_fini(&b);
 }
 
 static void check_truncated(const char *path)
 {
-	struct buf b = slurp(path);
+	FREED(buf_fini) struct buf b = slurp(path);
 	size_t step = 1;
 
 	CHECK(b.len > 8192);
@@ -589,7 +585,6 @@ static void check_truncated(const char *path)
 			printf("# opened with %zu of %zu bytes\n", n, b.len);
 		CHECK(ret == (n < SELFMAG || n < EI_NIDENT ? -ENOEXEC : -EBADMSG) && !f);
 	}
-	buf_fini(&b);
 }
 
 static void check_no_files(void)
@@ -627,7 +622,7 @@ static void check_libmxnet(const char *path)
 		{"_ZN5mxnet11StorageImpl4FreeENS_7Storage6HandleE", 0x61c8ce0},
 		{"_ZN5mxnet11StorageImpl10DirectFreeENS_7Storage6HandleE", 0x61c8db0},
 	};
-	struct elf *f = open_path(path);
+	FREED(elf_closed) struct elf *f = open_path(path);
 	uint8_t id[ELF_BUILD_ID_MAX];
 	uint64_t va, off;
 	char hex[2 * ELF_BUILD_ID_MAX + 1] = "";
@@ -643,7 +638,6 @@ static void check_libmxnet(const char *path)
 		CHECK(!elf_exec_off(f, va, &off) && off == va);
 	}
 	CHECK(find(f, "_ZN5mxnet13on_exit_neverEv", &va) == -ENOENT);
-	elf_close(f);
 }
 
 extern const char __executable_start; /* defined by the linker */
@@ -652,16 +646,13 @@ static char zeros[1 << 20];
 /* Asks about the file that an address is in. */
 static bool has_exceptions(void *in)
 {
-	struct elf *f;
 	Dl_info info;
-	bool has;
 
 	if (!dladdr(in, &info))
 		return false;
-	f = open_path(strcmp(info.dli_fname, program_invocation_name) ? info.dli_fname : "/proc/self/exe");
-	has = elf_has_exceptions(f);
-	elf_close(f);
-	return has;
+	FREED(elf_closed)
+	struct elf *f = open_path(strcmp(info.dli_fname, program_invocation_name) ? info.dli_fname : "/proc/self/exe");
+	return elf_has_exceptions(f);
 }
 
 int main(void)

@@ -72,7 +72,7 @@ static void put_process(struct buf *b, uint32_t tgid, uint64_t iterations)
 static struct mdl *model(unsigned processes, uint64_t iterations)
 {
 	struct mdl *m = mdl_new();
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 	unsigned i;
 
 	put_name(&b, ADD, MXBPF_NAME_SPAN, "add");
@@ -83,7 +83,6 @@ static struct mdl *model(unsigned processes, uint64_t iterations)
 	for (i = 0; i < processes; i++)
 		put_process(&b, 77 + i, iterations);
 	CHECK(!feed(m, &b));
-	buf_fini(&b);
 	return m;
 }
 
@@ -145,7 +144,8 @@ static void test_known(void)
 static void test_sum(void)
 {
 	const struct mdl_session s = window(20000);
-	struct mdl *m = model(2, 2), *sum;
+	FREED(model_freed) struct mdl *m = model(2, 2);
+	struct mdl *sum;
 
 	TEST("a sum of processes has the sum of their estimates, and the iterations of both")
 	{
@@ -156,7 +156,6 @@ static void test_sum(void)
 		CHECK(cost_slices_all(sum).all_iterations == 80 && cost_slices_all(sum).slices == 4);
 		mdl_free(sum);
 	}
-	mdl_free(m);
 }
 
 static void put_iteration(struct buf *b, uint64_t from_ns, uint64_t ns)
@@ -176,9 +175,9 @@ static void put_iteration(struct buf *b, uint64_t from_ns, uint64_t ns)
 static void test_parts(void)
 {
 	const struct mdl_session s = window(20000);
-	struct mdl *m = model(1, 2);
+	FREED(model_freed) struct mdl *m = model(1, 2);
 	const struct mxbpf_iteration *it;
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 	size_t n;
 
 	TEST("only iterations in slices have parts")
@@ -192,8 +191,6 @@ static void test_parts(void)
 		it = steps_iterations(m, &n);
 		CHECK(n == 5 && !it[0].flags && it[1].flags && it[2].flags && !it[3].flags && it[4].flags);
 	}
-	buf_fini(&b);
-	mdl_free(m);
 }
 
 int main(void)

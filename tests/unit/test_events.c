@@ -12,6 +12,8 @@
 #include "schema.h"
 #include "unit.h"
 
+FREES(json_freed, cJSON, cJSON_Delete)
+
 #define OP     MXBPF_CLASS_OPERATOR
 #define API    MXBPF_CLASS_API
 #define NSPANS 10000
@@ -54,7 +56,7 @@ static char *render(const char *view, struct tape *t, unsigned details, const st
 				.start_mono_ns = 1000,
 				.class_title = {[OP] = "ops", [API] = "api"}};
 	struct view_source source = {.rewind = rewind_tape, .next = next_window, .ctx = t};
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	const struct view_input in = {.session = &s, .model = m, .source = &source};
 	struct err e = {0};
 	char path[64], *text = NULL;
@@ -71,7 +73,6 @@ static char *render(const char *view, struct tape *t, unsigned details, const st
 		text = read_file(path);
 	}
 	unlink(path);
-	mdl_free(m);
 	return text;
 }
 
@@ -112,18 +113,17 @@ static uint64_t start_of(const cJSON *root, const char *table, int n)
 
 static cJSON *json_of(struct tape *t, unsigned details, const struct view_opts *opts)
 {
-	char *schema_text = read_schema(), *text = render("json", t, details, opts);
-	cJSON *schema = cJSON_Parse(schema_text), *root = cJSON_Parse(text);
+	FREED(memory_freed) char *schema_text = read_schema(), *text = render("json", t, details, opts);
+	FREED(json_freed) cJSON *schema = cJSON_Parse(schema_text);
+	cJSON *root = cJSON_Parse(text);
 
 	CHECK(schema && root && valid(schema, schema, root));
-	cJSON_Delete(schema);
-	free(schema_text);
-	free(text);
 	return root;
 }
 
 static void test_order(struct tape *t)
 {
+	FREED(json_freed)
 	cJSON *root = json_of(t, 0, &(struct view_opts){.by = VIEW_BY_EVENT, .sort = VIEW_SORT_START});
 	const cJSON *e;
 	uint64_t last = 0, start;
@@ -137,14 +137,13 @@ static void test_order(struct tape *t)
 		CHECK(start > last);
 		last = start;
 	}
-	cJSON_Delete(root);
 }
 
 static void test_first(struct tape *t)
 {
 	const struct view_opts opts = {.by = VIEW_BY_EVENT, .sort = VIEW_SORT_START, .top = 3};
 	struct view_opts longest = {.by = VIEW_BY_EVENT, .sort = VIEW_SORT_TOTAL, .top = 2};
-	cJSON *root = json_of(t, 0, &opts);
+	FREED(json_freed) cJSON *root = json_of(t, 0, &opts);
 	char *text;
 
 	CHECK(start_of(root, "ops", 0) == 0 && start_of(root, "ops", 1) == 1 && start_of(root, "ops", 2) == 2);
@@ -165,7 +164,6 @@ static void test_first(struct tape *t)
 	longest.ascending = true;
 	root = json_of(t, 0, &longest);
 	CHECK(start_of(root, "ops", 0) == 0 && start_of(root, "ops", 1) * 7 % NSPANS == 1);
-	cJSON_Delete(root);
 }
 
 static void put_stack(struct tape *t, uint64_t id, const char *text)
@@ -185,7 +183,6 @@ static void test_details(void)
 {
 	struct mxbpf_span s = {.h = {MXBPF_SPAN, sizeof(s), 77, 1000}, .dur_ns = 10, .name_id = 3, .cls = OP};
 	struct tape t = {0};
-	char *text;
 
 	put_stack(&t, 7, "forward");
 	put_stack(&t, 9, "backward");
@@ -198,7 +195,9 @@ static void test_details(void)
 	s.stack_id = 9;
 	s.flags |= MXBPF_SPAN_BACKWARD | MXBPF_SPAN_UNWOUND;
 	buf_put(&t.recs, &s, sizeof(s));
-	text = render("csv", &t, MXBPF_DETAIL_ARGS | MXBPF_DETAIL_STACK, &(struct view_opts){.by = VIEW_BY_EVENT});
+	FREED(memory_freed)
+	char *text =
+		render("csv", &t, MXBPF_DETAIL_ARGS | MXBPF_DETAIL_STACK, &(struct view_opts){.by = VIEW_BY_EVENT});
 	CHECK(strstr(text, ",start_unix_ns,thread,unwound,shapes,stack\n\"ops\",") &&
 	      strstr(text, ",1001000,0,1,\"[]\",\"forward\"\n"));
 	free(text);
@@ -210,7 +209,6 @@ static void test_details(void)
 	free(text);
 	text = render("modern", &t, 0, &(struct view_opts){.by = VIEW_BY_EVENT});
 	CHECK(strstr(text, " 10ns ") && strstr(text, " <10ns "));
-	free(text);
 	buf_fini(&t.recs);
 }
 

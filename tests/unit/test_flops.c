@@ -134,12 +134,11 @@ static void test_hostile(void)
 	uint64_t flops;
 
 	for (i = 0; i < 2 * len; i++) {
-		char *text = strndup(whole, i < len ? i : len);
+		FREED(memory_freed) char *text = strndup(whole, i < len ? i : len);
 
 		if (i >= len)
 			text[i - len] = '\n';
 		flops_estimate("Convolution", 11, text, strlen(text), &flops);
-		free(text);
 	}
 	CHECK(true);
 }
@@ -189,7 +188,7 @@ static void put_span(struct buf *b, uint64_t name_id, uint64_t args_id, uint32_t
 static struct mdl *model(bool tells_threads)
 {
 	struct mdl *m = mdl_new();
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 
 	if (tells_threads)
 		mdl_tell_threads(m);
@@ -205,13 +204,12 @@ static struct mdl *model(bool tells_threads)
 	put_span(&b, 5, 3, 22, 2 << 16);
 	put_span(&b, 6, 4, 22, 1 << 16);
 	CHECK(!mdl_feed(m, b.data, b.len));
-	buf_fini(&b);
 	return m;
 }
 
 static void check_json(struct mdl *m, enum view_by by, const char *has, const char *has2)
 {
-	char *schema_text = read_schema(), *t = render("json", m, by);
+	FREED(memory_freed) char *schema_text = read_schema(), *t = render("json", m, by);
 	cJSON *schema = cJSON_Parse(schema_text), *root = cJSON_Parse(t);
 
 	CHECK(schema && root && valid(schema, schema, root));
@@ -220,14 +218,10 @@ static void check_json(struct mdl *m, enum view_by by, const char *has, const ch
 		printf("# %s\n", t);
 	cJSON_Delete(root);
 	cJSON_Delete(schema);
-	free(schema_text);
-	free(t);
 }
 
 static void test_tables(struct mdl *m)
 {
-	char *t;
-
 	check_json(m, VIEW_BY_SHAPE,
 		   "\"shapes\": [[3,5],[5,4]], \"types\": [\"float32\",\"float32\"], \"output_shapes\": [[3,4]], "
 		   "\"output_types\": [\"float32\"], \"count\": 2",
@@ -235,7 +229,7 @@ static void test_tables(struct mdl *m)
 	check_json(m, VIEW_BY_SHAPE, "\"shapes\": [\"unreadable\",[5,4]], ", "\"flops_unknown\": 1}");
 	check_json(m, VIEW_BY_NAME, "\"flops\": 360, \"flops_calls\": 3, \"flops_ns\": 3000, \"gflop_per_s\": 0.12}",
 		   "\"flops_unknown\": 1}");
-	t = render("csv", m, VIEW_BY_SHAPE);
+	FREED(memory_freed) char *t = render("csv", m, VIEW_BY_SHAPE);
 	CHECK(strstr(
 		t, ",shapes,types,output_shapes,output_types,flops,flops_calls,flops_ns,flops_unknown,gflop_per_s\n"));
 	CHECK(strstr(t, ",\"[[3,5],[5,4]]\",\"[\"\"float32\"\",\"\"float32\"\"]\",\"[[3,4]]\","
@@ -249,12 +243,11 @@ static void test_tables(struct mdl *m)
 	CHECK(strstr(t, " flop GFLOP/s\n") && strstr(t, " 240    0.12\n"));
 	CHECK(strstr(t, "estimated for 3 convolutions and matrix products"));
 	CHECK(strstr(t, "1 more have no estimate"));
-	free(t);
 }
 
 static void test_runners(void)
 {
-	struct mdl *m = model(true);
+	FREED(model_freed) struct mdl *m = model(true);
 	char *t = render("modern", m, VIEW_BY_THREAD);
 
 	CHECK(strstr(t, "\n21 ") && strstr(t, "\n22 ") && strstr(t, "in 2 rows"));
@@ -269,7 +262,6 @@ static void test_runners(void)
 	mdl_free(m);
 	m = model(false);
 	check_json(m, VIEW_BY_DEVICE, "\"device\": \"dev1/0\", \"count\": 4", "\"device\": \"dev2/0\", \"count\": 1");
-	mdl_free(m);
 }
 
 int main(void)

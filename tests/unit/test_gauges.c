@@ -60,17 +60,14 @@ static char *shown(const char *format, struct mdl *m)
 /* Returns true if the table contains the text, or with NULL, if it has no sentence. Empties b. */
 static bool says(struct buf *b, const char *text)
 {
-	struct mdl *m = mdl_new();
-	char *all;
+	FREED(model_freed) struct mdl *m = mdl_new();
 	bool is;
 
 	CHECK(m && !feed(m, b));
-	all = shown("modern", m);
+	FREED(memory_freed) char *all = shown("modern", m);
 	is = text ? !!strstr(all, text) : !strstr(all, "machine ");
 	if (!is)
 		printf("# %s\n", all);
-	free(all);
-	mdl_free(m);
 	return is;
 }
 
@@ -90,9 +87,9 @@ static bool same_rows(const struct mdl *a, const struct mdl *b)
 
 static void test_folding(void)
 {
-	struct mdl *m = mdl_new(), *again = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new(), *again = mdl_new();
 	const struct machine_row *r;
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 	size_t n;
 
 	TEST("a rising gauge is summed from reading to reading, without pauses and restarts of the count")
@@ -125,10 +122,9 @@ static void test_folding(void)
 	}
 	TEST("the sum of several processes has each reading once")
 	{
-		struct mdl *sum = mdl_sum(m);
+		FREED(model_freed) struct mdl *sum = mdl_sum(m);
 
 		CHECK(sum && same_rows(m, sum));
-		mdl_free(sum);
 	}
 	TEST("an unknown gauge is ignored, and a record that is too short is refused")
 	{
@@ -143,9 +139,6 @@ static void test_folding(void)
 		b.len = 24;
 		CHECK(feed(m, &b) == -EBADMSG);
 	}
-	buf_fini(&b);
-	mdl_free(m);
-	mdl_free(again);
 }
 
 static void put_cpus(struct buf *b, uint64_t idle_ns, uint64_t steal_ns)
@@ -158,7 +151,7 @@ static void put_cpus(struct buf *b, uint64_t idle_ns, uint64_t steal_ns)
 
 static void test_sentences(void)
 {
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 
 	TEST("throttling is shown with its limit, its cgroup, and the file name of its cgroup version")
 	{
@@ -232,13 +225,12 @@ static void test_sentences(void)
 		put_gauge(&b, MXBPF_GAUGE_OOM_KILLS, 1, 1, 99, 0);
 		CHECK(says(&b, NULL));
 	}
-	buf_fini(&b);
 }
 
 static void test_hostile(void)
 {
-	struct mdl *m = mdl_new();
-	struct buf b = {0};
+	FREED(model_freed) struct mdl *m = mdl_new();
+	FREED(buf_fini) struct buf b = {0};
 	char *all, name[200];
 
 	TEST("a hostile cgroup name stays inside its field in every format")
@@ -269,8 +261,6 @@ static void test_hostile(void)
 		free(shown("modern", m));
 		free(shown("json", m));
 	}
-	buf_fini(&b);
-	mdl_free(m);
 }
 
 static struct buf tape;

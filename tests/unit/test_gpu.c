@@ -99,14 +99,10 @@ static const struct mxbpf_agg_gpu_join *counts(const struct mdl *m)
 
 static bool is_same(const struct mdl *a, const struct mdl *b)
 {
-	struct buf x = {0}, y = {0};
-	bool same;
+	FREED(buf_fini) struct buf x = {0}, y = {0};
 
 	CHECK(!mdl_emit(a, &x) && !mdl_emit(b, &y));
-	same = x.len == y.len && !memcmp(x.data, y.data, x.len);
-	buf_fini(&x);
-	buf_fini(&y);
-	return same;
+	return x.len == y.len && !memcmp(x.data, y.data, x.len);
 }
 
 /* ---- the join */
@@ -186,29 +182,24 @@ static void test_join(void)
 		unsigned i;
 
 		for (i = 0; i < 12; i++) {
-			struct tape t = joined(i % 6, i >= 6);
+			FREED(tape_free) struct tape t = joined(i % 6, i >= 6);
 
 			CHECK(is_joined(t.model));
-			tape_free(&t);
 		}
 	}
 	TEST("the records of a model give the same rows again, and sums of processes add them up")
 	{
-		struct tape t = joined(0, false);
-		struct mdl *again = mdl_new(), *sum = mdl_sum(t.model);
-		struct buf recs = {0};
+		FREED(tape_free) struct tape t = joined(0, false);
+		FREED(model_freed) struct mdl *sum = mdl_sum(t.model), *again = mdl_new();
+		FREED(buf_fini) struct buf recs = {0};
 
 		CHECK(!mdl_emit(t.model, &recs) && !mdl_feed(again, recs.data, recs.len));
 		CHECK(is_joined(again) && is_same(t.model, again));
 		CHECK(calls(sum, BLOCK)->total.gpu_ns == 30 && !calls(sum, BLOCK)->h.tgid);
-		mdl_free(sum);
-		mdl_free(again);
-		buf_fini(&recs);
-		tape_free(&t);
 	}
 	TEST("an operator that calls itself has the work of its launches once")
 	{
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 
 		call(&t, OP, CONV, 220, 230);
 		call(&t, OP, CONV, 210, 240);
@@ -217,11 +208,10 @@ static void test_join(void)
 		activity(&t, 1, 1000, 1010);
 		CHECK(!fold(&t));
 		CHECK(calls(t.model, CONV)->total.gpu_ns == 10 && calls(t.model, CONV)->self.gpu_ns == 10);
-		tape_free(&t);
 	}
 	TEST("the innermost operator is the owner even if its record comes after the one around it")
 	{
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 
 		launch(&t, PID, 250, 1);
 		activity(&t, 1, 1000, 1010);
@@ -236,11 +226,10 @@ static void test_join(void)
 		CHECK(!calls(t.model, BLOCK)->latencies && !calls(t.model, BLOCK)->latency_max_ns);
 		launch(&t, PID, 350, 2); /* after the inner one, whose record came last */
 		CHECK(!fold(&t) && calls(t.model, BLOCK)->self.launches == 1);
-		tape_free(&t);
 	}
 	TEST("a span that ended elsewhere, and a call of CUDA itself, own no work")
 	{
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 
 		call(&t, OP, CONV, 200, 300)->flags = MXBPF_SPAN_ASYNC;
 		call(&t, MXBPF_CLASS_CUDA, CALL, 240, 260);
@@ -248,11 +237,10 @@ static void test_join(void)
 		activity(&t, 1, 1000, 1010);
 		CHECK(!fold(&t));
 		CHECK(row_of(t.model, MXBPF_WORK_OF_OUTSIDE, 0)->self.gpu_ns == 10);
-		tape_free(&t);
 	}
 	TEST("all kernels of a CUDA graph belong to the operator that launched it, and to the graph")
 	{
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 		unsigned i;
 
 		call(&t, OP, CONV, 200, 300);
@@ -265,12 +253,11 @@ static void test_join(void)
 		CHECK(calls(t.model, CONV)->latencies == 1 && calls(t.model, CONV)->latency_ns == 1020 - 250);
 		CHECK(row_of(t.model, MXBPF_WORK_OF_GRAPH, 12)->total.kernels == 5 &&
 		      row_of(t.model, MXBPF_WORK_OF_GRAPH, 12)->total.launches == 1);
-		tape_free(&t);
 	}
 	TEST("an activity belongs to the last launch with its id that is not later, or to a launch that is a little "
 	     "later")
 	{
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 
 		call(&t, OP, CONV, 100, 200);
 		call(&t, OP, BLOCK, 500, 600);
@@ -282,7 +269,6 @@ static void test_join(void)
 		activity(&t, 2, 555, 585);
 		CHECK(!fold(&t));
 		CHECK(calls(t.model, CONV)->self.gpu_ns == 10 && calls(t.model, BLOCK)->self.gpu_ns == 50);
-		tape_free(&t);
 	}
 }
 
@@ -290,7 +276,7 @@ static void test_bounds(void)
 {
 	TEST("the last spans before the first sign of a GPU own work, too")
 	{
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 		unsigned i;
 
 		for (i = 0; i < 20000; i++)
@@ -301,11 +287,10 @@ static void test_bounds(void)
 		CHECK(!fold(&t));
 		CHECK(calls(t.model, CONV)->self.launches == 1000 &&
 		      calls(t.model, CALL)->self.launches == 4096 - 1000);
-		tape_free(&t);
 	}
 	TEST("spans and launches need bounded memory, and what they miss is counted")
 	{
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 		struct mxbpf_gpu_device *d = rec_add(&t, MXBPF_GPU_DEVICE, sizeof(*d), 0);
 		uint64_t i;
 
@@ -326,12 +311,11 @@ static void test_bounds(void)
 		call(&t, OP, USER, 100, 70000000)->flags = MXBPF_SPAN_USER;
 		CHECK(!fold(&t));
 		CHECK(counts(t.model)->late_spans == 1 && calls(t.model, USER)->total.launches == 1 << 18);
-		tape_free(&t);
 	}
 	TEST("an interval goes on with the launches of the one before, and counts activities where they arrive")
 	{
-		struct tape t = tape_new();
-		struct mdl *next = mdl_new();
+		FREED(tape_free) struct tape t = tape_new();
+		FREED(model_freed) struct mdl *next = mdl_new();
 
 		put_calls(&t);
 		put_launches(&t);
@@ -347,8 +331,6 @@ static void test_bounds(void)
 		CHECK(calls(next, BLOCK)->self.gpu_ns == 30 && calls(next, BLOCK)->total.gpu_ns == 50);
 		CHECK(!calls(next, CONV)->latencies && calls(next, BLOCK)->latency_ns == 1050 - 350);
 		CHECK(row_of(next, MXBPF_WORK_OF_OUTSIDE, 0)->self.launches == 0);
-		mdl_free(next);
-		tape_free(&t);
 	}
 }
 
@@ -410,9 +392,9 @@ static void test_iterations(void)
 		for (order = 0; order < 12; order++) {
 			const unsigned first = order % 6 / 2, second = (first + 1 + order % 2) % 3;
 			const unsigned all[] = {first, second, 3 - first - second};
-			struct mdl *again = mdl_new();
-			struct tape t = tape_new();
-			struct buf recs = {0};
+			FREED(model_freed) struct mdl *again = mdl_new();
+			FREED(tape_free) struct tape t = tape_new();
+			FREED(buf_fini) struct buf recs = {0};
 
 			if (order >= 6) /* the process is known to launch before its iterations end */
 				launch(&t, PID, 10, 77);
@@ -423,16 +405,13 @@ static void test_iterations(void)
 			}
 			CHECK(!mdl_emit(t.model, &recs) && !mdl_feed(again, recs.data, recs.len));
 			CHECK(has_loop(t.model) && has_loop(again));
-			mdl_free(again);
-			buf_fini(&recs);
-			tape_free(&t);
 		}
 	}
 	TEST("iterations of a process that launches nothing know nothing of GPUs, and their records are those of "
 	     "before")
 	{
-		struct tape t = tape_new();
-		struct buf recs = {0};
+		FREED(tape_free) struct tape t = tape_new();
+		FREED(buf_fini) struct buf recs = {0};
 		const struct mxbpf_rec *r;
 		size_t pos = 0, n = 0;
 
@@ -441,8 +420,6 @@ static void test_iterations(void)
 		while ((r = kind_next(recs.data, recs.len, &pos)))
 			n += r->kind == MXBPF_ITERATION && r->size == MXBPF_ITERATION_BYTES_PLAIN;
 		CHECK(n == 3 && !(steps_iterations(t.model, &n)->flags & MXBPF_ITERATION_GPU));
-		buf_fini(&recs);
-		tape_free(&t);
 	}
 }
 
@@ -469,18 +446,17 @@ static void test_rows(void)
 {
 	TEST("a row of kernels has the shape of the latest one, and says which parts differ")
 	{
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 
 		put_shape(activity(&t, 0, 200, 300), 64, 256, 32);
 		put_shape(activity(&t, 0, 100, 150), 128, 256, 32);
 		CHECK(!fold(&t));
 		CHECK(first_row(t.model)->grid[0] == 64 && first_row(t.model)->block[0] == 256 &&
 		      first_row(t.model)->registers == 32 && first_row(t.model)->varies == MXBPF_SHAPE_GRID);
-		tape_free(&t);
 	}
 	TEST("records of older versions lack members, which count as 0")
 	{
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 		struct mxbpf_gpu_account sum;
 		struct mxbpf_activity *a = activity(&t, 1, 200, 300);
 		struct mxbpf_launch l = {.h = {MXBPF_LAUNCH, MXBPF_LAUNCH_BYTES_MIN, PID, MONO + 100},
@@ -499,13 +475,12 @@ static void test_rows(void)
 		CHECK(!first_row(t.model)->unlaunched && !first_row(t.model)->shape_ns && !kind_launch(&l.h).dur_ns);
 		sum = *activity_accounts(t.model, &(size_t){0});
 		CHECK(sum.records == 7 && !sum.unreadable && !sum.unjoined && !sum.queries);
-		tape_free(&t);
 	}
 	TEST("copies of different kinds of memory have different rows, and a wait is in no busy time and unlaunched by "
 	     "nobody")
 	{
-		struct tape t = tape_new();
-		struct buf streams = {0};
+		FREED(tape_free) struct tape t = tape_new();
+		FREED(buf_fini) struct buf streams = {0};
 		size_t n;
 
 		copy(&t, 0, 100, 200, 10);
@@ -516,8 +491,6 @@ static void test_rows(void)
 		CHECK(n == 3 && !activity_streams(t.model, &streams));
 		CHECK(buf_at(&streams, struct mxbpf_agg_gpu_stream, 0)->busy_ns == 200);
 		CHECK(row_of(t.model, MXBPF_WORK_OF_UNKNOWN, 0)->self.gpu_ns == 200);
-		buf_fini(&streams);
-		tape_free(&t);
 	}
 }
 
@@ -559,30 +532,26 @@ static void test_tables(void)
 {
 	TEST("tables show kernels with their shapes and occupancy, and mark shapes that differ")
 	{
-		struct tape t = tape_new();
-		char *text;
+		FREED(tape_free) struct tape t = tape_new();
 
 		put_device(&t);
 		name(&t, GEMM, MXBPF_NAME_SPAN, "gemm", 4);
 		put_shape(activity(&t, 0, 100, 150), 64, 256, 40);
 		put_shape(activity(&t, 0, 200, 300), 128, 256, 40);
 		CHECK(!fold(&t));
-		text = text_of(&t, false);
+		FREED(memory_freed) char *text = text_of(&t, false);
 		CHECK(strstr(text, "GPU kernels: 2, 150 ns in all, in 1 row") && strstr(text, " ~128 ") &&
 		      strstr(text, " 256 ") && strstr(text, " 75% registers ") &&
 		      strstr(text, " fewer blocks than SMs\n") && strstr(text, "~ calls differ"));
 		CHECK(strstr(text, "GPU 0 NVIDIA H200"));
 		CHECK(strstr(text, "GPU 0 NVIDIA H200"));
-		free(text);
-		tape_free(&t);
 	}
 	TEST("work on the GPU is shown by the innermost module of the owner's Python stack, each launch once")
 	{
 		static const char conv[] = "nn.Module: Conv2d_1\nnn.Module: Net_0\ntrain.py(7): main\n";
 		static const char line[] = "train.py(3): forward\nnn.Module: Conv2d_1\nnn.Module: Net_0\n";
 		static const char none[] = "train.py(9): main\n";
-		struct tape t = tape_new();
-		char *text;
+		FREED(tape_free) struct tape t = tape_new();
 
 		name(&t, 901, MXBPF_NAME_STACK, conv, sizeof(conv) - 1);
 		name(&t, 902, MXBPF_NAME_STACK, line, sizeof(line) - 1);
@@ -597,18 +566,16 @@ static void test_tables(void)
 		activity(&t, 2, 1020, 1040);
 		activity(&t, 3, 1050, 1090);
 		CHECK(!fold(&t));
-		text = text_of(&t, false);
+		FREED(memory_freed) char *text = text_of(&t, false);
 		CHECK(strstr(text, "Modules on the GPU: 1 row\n"));
 		CHECK(strstr(text, "\nnn.Module: Conv2d_1        2       2     30ns"));
 		if (!strstr(text, "Conv2d_1  "))
 			printf("%s", text);
-		free(text);
-		tape_free(&t);
 	}
 	TEST("people read the names of kernels without their results, parameters and common beginnings")
 	{
-		struct tape t = tape_new();
-		char full[2000], *text;
+		FREED(tape_free) struct tape t = tape_new();
+		char full[2000];
 
 		snprintf(full, sizeof(full),
 			 "void at::native::vectorized<4, at::native::(anonymous namespace)::Add<float>, %01000d>"
@@ -617,36 +584,30 @@ static void test_tables(void)
 		name(&t, GEMM, MXBPF_NAME_SPAN, full, strlen(full));
 		activity(&t, 0, 100, 150);
 		CHECK(!fold(&t));
-		text = text_of(&t, false);
+		FREED(memory_freed) char *text = text_of(&t, false);
 		CHECK(strstr(text, "\nvectorized<4, Add<float>, 000") && !strstr(text, "native"));
-		free(text);
-		tape_free(&t);
 	}
 	TEST("what was lost and what could not be joined stands below the tables, and nothing else does")
 	{
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 		struct mxbpf_gpu_account *a = rec_add(&t, MXBPF_GPU_ACCOUNT, sizeof(*a), 0);
-		char *text;
 
 		a->dropped = 1234;
 		activity(&t, 5, 100, 150);
 		launch(&t, PID, 50, 1);
 		CHECK(!fold(&t));
-		text = text_of(&t, false);
+		FREED(memory_freed) char *text = text_of(&t, false);
 		CHECK(strstr(text, "GPU records lost because CUPTI had no buffer: 1,234\n"));
 		CHECK(strstr(text, "1 of them belongs to no call, because the launch was not seen\n"));
 		CHECK(strstr(text, "1 launch without an activity, which was lost or had not ended\n"));
 		CHECK(strstr(text, "[outside of calls]") && strstr(text, "[launch not seen]"));
 		CHECK(!strstr(text, "full") && !strstr(text, "clocks") && !strstr(text, "forgotten"));
-		free(text);
-		tape_free(&t);
 	}
 	TEST("processes that lost records stand in the order of their numbers, in whichever order they told it")
 	{
 		static const uint32_t pids[] = {300, 100, 200};
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 		struct mxbpf_gpu_account *a;
-		char *text;
 		unsigned i;
 
 		for (i = 0; i < 3; i++) {
@@ -655,21 +616,18 @@ static void test_tables(void)
 			a->dropped = pids[i] + 1;
 		}
 		CHECK(!fold(&t));
-		text = text_of(&t, false);
+		FREED(memory_freed) char *text = text_of(&t, false);
 		CHECK(strstr(text, "no buffer: 603 (101 of 100, 201 of 200, 301 of 300)\n"));
-		free(text);
-		tape_free(&t);
 	}
 	TEST("a short output names the tables of GPUs that it leaves out")
 	{
-		struct tape t = tape_new();
-		char *text;
+		FREED(tape_free) struct tape t = tape_new();
 
 		activity(&t, 0, 100, 150)->cls = MXBPF_ACTIVITY_SYNC;
 		activity(&t, 0, 100, 150)->cls = MXBPF_ACTIVITY_SET;
 		activity(&t, 0, 200, 250)->graph = 7;
 		CHECK(!fold(&t));
-		text = text_of(&t, true);
+		FREED(memory_freed) char *text = text_of(&t, true);
 		CHECK(strstr(
 			text,
 			"more     GPU memsets, waits for GPUs, CUDA graphs, streams of GPUs, GPU time by type: --all"));
@@ -677,20 +635,15 @@ static void test_tables(void)
 		free(text);
 		text = text_of(&t, false);
 		CHECK(strstr(text, "GPU memsets: 1") && strstr(text, "CUDA graphs: 1 row") && strstr(text, "graph 7"));
-		free(text);
-		tape_free(&t);
 	}
 	TEST("calls of CUDA have a table although they belong to no runtime")
 	{
-		struct tape t = tape_new();
-		char *text;
+		FREED(tape_free) struct tape t = tape_new();
 
 		call(&t, MXBPF_CLASS_CUDA, CALL, 100, 200);
 		CHECK(!fold(&t));
-		text = text_of(&t, false);
+		FREED(memory_freed) char *text = text_of(&t, false);
 		CHECK(strstr(text, "CUDA call: 100 ns in 1 row"));
-		free(text);
-		tape_free(&t);
 	}
 }
 
@@ -699,7 +652,7 @@ static void test_tables(void)
 static struct mxbpf_agg_gpu_stream stream(const struct mdl *m, bool whole, uint32_t number)
 {
 	struct mxbpf_agg_gpu_stream found = {.count = 0};
-	struct buf all = {0};
+	FREED(buf_fini) struct buf all = {0};
 	size_t i;
 
 	CHECK(!activity_streams(m, &all));
@@ -707,7 +660,6 @@ static struct mxbpf_agg_gpu_stream stream(const struct mdl *m, bool whole, uint3
 		if (buf_at(&all, struct mxbpf_agg_gpu_stream, i)->whole == whole &&
 		    buf_at(&all, struct mxbpf_agg_gpu_stream, i)->track.stream == number)
 			found = *buf_at(&all, struct mxbpf_agg_gpu_stream, i);
-	buf_fini(&all);
 	return found;
 }
 
@@ -722,7 +674,7 @@ static void test_busy(void)
 		unsigned first, i;
 
 		for (first = 0; first < 5; first++) {
-			struct tape t = tape_new();
+			FREED(tape_free) struct tape t = tape_new();
 			struct mxbpf_agg_gpu_stream gpu;
 
 			for (i = 0; i < 5; i++) {
@@ -737,13 +689,12 @@ static void test_busy(void)
 			gpu = stream(t.model, true, 0);
 			CHECK(gpu.busy_ns == 300 && gpu.compute_ns == 250 && gpu.copy_ns == 110 && gpu.count == 5);
 			CHECK(stream(t.model, false, 7).busy_ns == 250 && stream(t.model, false, 20).busy_ns == 110);
-			tape_free(&t);
 		}
 	}
 	TEST("activities that come up to two seconds late count exactly, and later ones count without what may count "
 	     "twice")
 	{
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 		uint64_t i;
 
 		/* Pairs of kernels that touch; the second one of each pair comes a second later. */
@@ -763,7 +714,6 @@ static void test_busy(void)
 		CHECK(stream(t.model, false, 8).busy_ns == 10000 && !stream(t.model, false, 8).late);
 		CHECK(stream(t.model, false, 7).late == 1 && stream(t.model, true, 0).busy_ns == 60000ull * 50000 &&
 		      stream(t.model, true, 0).late == 2);
-		tape_free(&t);
 	}
 }
 

@@ -103,7 +103,7 @@ static bool balanced(const struct gpu_convert *c)
 
 static void test_times(void)
 {
-	struct gpu_convert c = begin();
+	FREED(gpu_convert_fini) struct gpu_convert c = begin();
 
 	TEST("times are converted piecewise between the readings of both clocks")
 	{
@@ -123,14 +123,13 @@ static void test_times(void)
 	}
 	TEST("if CUPTI's clock counts in other units, times are right as well")
 	{
-		struct gpu_convert ticks = begin();
+		FREED(gpu_convert_fini) struct gpu_convert ticks = begin();
 
 		clock_at(&ticks, 5000000, 1000);
 		clock_at(&ticks, 5200000, 101000);
 		clock_at(&ticks, 5400010, 201000);
 		CHECK(gpu_time(&ticks, 5100000) == 51000);
 		CHECK(gpu_time(&ticks, 5600000) / 100 == 300999 / 100);
-		gpu_convert_fini(&ticks);
 	}
 	TEST("if CUPTI's clock is set back, waiting records are converted with the readings before")
 	{
@@ -140,12 +139,11 @@ static void test_times(void)
 		      ((const struct mxbpf_rec *)nth(&c, MXBPF_ACTIVITY, 0))->ts_ns == 301510);
 		CHECK(gpu_time(&c, 401500) == 401510);
 	}
-	gpu_convert_fini(&c);
 }
 
 static void test_calls(void)
 {
-	struct gpu_convert c = begin();
+	FREED(gpu_convert_fini) struct gpu_convert c = begin();
 	const struct mxbpf_launch *l;
 	const struct mxbpf_activity *a;
 	const struct mxbpf_span *s;
@@ -189,12 +187,11 @@ static void test_calls(void)
 			n += !memcmp((const struct mxbpf_name *)r + 1, "conv(float*, float*, int)", 25);
 		CHECK(n == 1);
 	}
-	gpu_convert_fini(&c);
 }
 
 static void test_waiting(void)
 {
-	struct gpu_convert c = begin();
+	FREED(gpu_convert_fini) struct gpu_convert c = begin();
 
 	TEST("a record waits for a reading of the clock behind its end, a call of the driver for one more")
 	{
@@ -210,12 +207,11 @@ static void test_waiting(void)
 		gpu_convert(&c, false);
 		CHECK(nth(&c, MXBPF_SPAN, 0) && balanced(&c));
 	}
-	gpu_convert_fini(&c);
 }
 
 static void test_queries(void)
 {
-	struct gpu_convert c = begin();
+	FREED(gpu_convert_fini) struct gpu_convert c = begin();
 
 	clock_at(&c, AHEAD, 0);
 	TEST("a wait whose call queries is left out and counted, and the driver's call in it is no call of its own")
@@ -248,12 +244,11 @@ static void test_queries(void)
 		gpu_convert(&c, false);
 		CHECK(c.queries == 2 && c.activities == 3 && balanced(&c));
 	}
-	gpu_convert_fini(&c);
 }
 
 static void test_left_out(void)
 {
-	struct gpu_convert c = begin();
+	FREED(gpu_convert_fini) struct gpu_convert c = begin();
 	struct mxbpf_gpu_rec r = {.kind = MXBPF_GPU_KERNEL, .name = CONV, .correlation = 3};
 
 	clock_at(&c, AHEAD, 0);
@@ -265,7 +260,7 @@ static void test_left_out(void)
 	}
 	TEST("a kernel that is more than 60 s away from its launch is counted as not measured, also one in the past")
 	{
-		struct gpu_convert far = begin();
+		FREED(gpu_convert_fini) struct gpu_convert far = begin();
 		const uint64_t now = clock_ns(CLOCK_MONOTONIC), second = 1000000000;
 
 		clock_at(&far, now + AHEAD, now);
@@ -275,7 +270,6 @@ static void test_left_out(void)
 		kernel(&far, 6, now - 59 * second);
 		gpu_convert(&far, true);
 		CHECK(far.unmeasured == 1 && far.activities == 1 && balanced(&far));
-		gpu_convert_fini(&far);
 	}
 	TEST("what began before the window is left out, and what was launched then, too")
 	{
@@ -316,7 +310,6 @@ static void test_left_out(void)
 		gpu_convert(&c, true);
 		CHECK(c.threadless == 2 && !nth(&c, MXBPF_LAUNCH, 0));
 	}
-	gpu_convert_fini(&c);
 }
 
 static void metric(struct gpu_convert *c, uint32_t number, double value, uint64_t start_ns)
@@ -334,7 +327,7 @@ static void metric(struct gpu_convert *c, uint32_t number, double value, uint64_
 
 static void test_metrics(void)
 {
-	struct gpu_convert c = begin();
+	FREED(gpu_convert_fini) struct gpu_convert c = begin();
 	const struct mxbpf_kernel_metric *k;
 
 	c.since_ns = 1000;
@@ -358,7 +351,6 @@ static void test_metrics(void)
 		metric(&c, 3, 0, 1000);
 		CHECK(nth(&c, MXBPF_KERNEL_METRIC, 1));
 	}
-	gpu_convert_fini(&c);
 }
 
 int main(void)

@@ -156,7 +156,7 @@ static void test_operators(void)
 
 		for (order = 0; order < 3; order++)
 			for (windows = 0; windows < 2; windows++) {
-				struct tape t = tape_new();
+				FREED(tape_free) struct tape t = tape_new();
 
 				for (i = 0; i < 3; i++) {
 					parts[orders[order][i]](&t);
@@ -164,12 +164,11 @@ static void test_operators(void)
 						CHECK(!fold(&t));
 				}
 				CHECK(!fold(&t) && is_joined(t.model));
-				tape_free(&t);
 			}
 	}
 	TEST("a row that encloses the capture and the launch has the work once")
 	{
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 
 		call(&t, BLOCK, 100, 400);
 		call(&t, CONV, 200, 300);
@@ -181,7 +180,6 @@ static void test_operators(void)
 		CHECK(!fold(&t));
 		CHECK(calls(t.model, BLOCK)->total.gpu_ns == 10 && !calls(t.model, BLOCK)->self.gpu_ns);
 		CHECK(calls(t.model, CONV)->self.gpu_ns == 10);
-		tape_free(&t);
 	}
 }
 
@@ -189,7 +187,7 @@ static void test_unseen(void)
 {
 	TEST("a graph that was captured before stays with its launch, also if its copy was seen to be made")
 	{
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 
 		call(&t, CONV, 200, 300); /* instantiates the graph */
 		call(&t, REPLAY, 1000, 1100);
@@ -201,11 +199,10 @@ static void test_unseen(void)
 		CHECK(!fold(&t));
 		CHECK(calls(t.model, REPLAY)->self.gpu_ns == 30 && !calls(t.model, CONV)->total.gpu_ns);
 		CHECK(in_graph(t.model, MXBPF_CAPTURED_UNSEEN, 0) == 30);
-		tape_free(&t);
 	}
 	TEST("operators have the work of a graph even if nobody knows its launch")
 	{
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 
 		call(&t, CONV, 200, 300);
 		node(&t, 250, 1, 0);
@@ -220,7 +217,6 @@ static void test_unseen(void)
 		CHECK(!fold(&t));
 		CHECK(calls(t.model, REPLAY)->total.gpu_ns == 10 && !calls(t.model, REPLAY)->self.gpu_ns);
 		CHECK(!row_of(t.model, MXBPF_WORK_OF_UNKNOWN, 0)->self.gpu_ns);
-		tape_free(&t);
 	}
 }
 
@@ -228,8 +224,8 @@ static void test_state(void)
 {
 	TEST("an interval goes on with the nodes of the one before, and begins with no work")
 	{
-		struct tape t = tape_new();
-		struct mdl *next = mdl_new();
+		FREED(tape_free) struct tape t = tape_new();
+		FREED(model_freed) struct mdl *next = mdl_new();
 
 		put_spans(&t);
 		put_nodes(&t);
@@ -241,23 +237,18 @@ static void test_state(void)
 		CHECK(is_joined(t.model));
 		CHECK(calls(next, CONV)->self.gpu_ns == 7 && in_graph(next, MXBPF_CAPTURED_BY, CONV) == 7);
 		CHECK(calls(next, REPLAY)->total.gpu_ns == 7 && !calls(next, REPLAY)->self.gpu_ns);
-		mdl_free(next);
-		tape_free(&t);
 	}
 	TEST("the records of a model give the same rows again")
 	{
-		struct tape t = tape_new();
-		struct mdl *again = mdl_new();
-		struct buf recs = {0};
+		FREED(tape_free) struct tape t = tape_new();
+		FREED(model_freed) struct mdl *again = mdl_new();
+		FREED(buf_fini) struct buf recs = {0};
 
 		put_spans(&t);
 		put_nodes(&t);
 		put_replays(&t);
 		CHECK(!fold(&t) && !mdl_emit(t.model, &recs) && !mdl_feed(again, recs.data, recs.len) &&
 		      is_joined(again));
-		mdl_free(again);
-		buf_fini(&recs);
-		tape_free(&t);
 	}
 }
 

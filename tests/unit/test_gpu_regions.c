@@ -56,8 +56,8 @@ static bool is_inside(const struct mdl *m, uint64_t calls, uint64_t largest)
 
 static void test_segments(void)
 {
-	struct mdl *m = begin(), *again = mdl_new();
-	struct buf recs = {0};
+	FREED(model_freed) struct mdl *again = mdl_new(), *m = begin();
+	FREED(buf_fini) struct buf recs = {0};
 	const struct mxbpf_rec *r;
 	size_t pos = 0;
 
@@ -101,14 +101,11 @@ static void test_segments(void)
 		call(m, 3 * S, 0x1000000, 2 * MIB, 0);
 		CHECK(is_inside(m, 3 * MIB, 10 * MIB));
 	}
-	buf_fini(&recs);
-	mdl_free(again);
-	mdl_free(m);
 }
 
 static void test_unknown(void)
 {
-	struct mdl *m = begin(), *none = mdl_new();
+	FREED(model_freed) struct mdl *none = mdl_new(), *m = begin();
 
 	TEST("the largest free piece is not known if a block or a segment is older than the window")
 	{
@@ -123,8 +120,6 @@ static void test_unknown(void)
 		report(none, S, 0x1000000, MIB, MIB, 2 * MIB);
 		CHECK(is_inside(none, MXBPF_GPU_INSIDE_UNKNOWN, MXBPF_GPU_INSIDE_UNKNOWN));
 	}
-	mdl_free(none);
-	mdl_free(m);
 }
 
 int main(void)

@@ -53,11 +53,10 @@ static void test_calls(void)
 		unsigned form;
 
 		for (form = 0; form < 2; form++) {
-			struct tape t = gpu_tape(2);
-			struct trace r;
+			FREED(tape_free) struct tape t = gpu_tape(2);
 
 			t.ops = forms[form];
-			r = trace_of(&t);
+			FREED(trace_free) struct trace r = trace_of(&t);
 			CHECK(called_by(&r, "gpu_memcpy", 40, "cuda_runtime", 20));
 			CHECK(called_by(&r, "kernel", 140, "cuda_runtime", 120));
 			CHECK(called_by(&r, "kernel", 440, "cuda_runtime", 405));
@@ -67,8 +66,6 @@ static void test_calls(void)
 			CHECK(called_by(&r, "kernel", 1140, "cuda_runtime", 1120));
 			CHECK(count(&r, "s") == 16 && num(r.other, "activities_unlaunched") == 0);
 			CHECK(!has(slice(&r, "cuda_runtime", 700 * 1000), "correlation"));
-			trace_free(&r);
-			tape_free(&t);
 		}
 	}
 	TEST("calls of CUDA that are recorded after the operator around them are drawn inside it")
@@ -76,38 +73,31 @@ static void test_calls(void)
 		unsigned form;
 
 		for (form = 0; form < 2; form++) {
-			struct tape t = gpu_tape(3);
-			struct trace r;
+			FREED(tape_free) struct tape t = gpu_tape(3);
 
 			t.ops = forms[form];
-			r = trace_of(&t);
+			FREED(trace_free) struct trace r = trace_of(&t);
 			CHECK(num(slice(&r, "cuda_runtime", 120 * 1000), "tid") == PID);
 			CHECK(num(slice(&r, "cuda_runtime", 1405 * 1000), "tid") == BACKWARD);
 			CHECK(!dropped(&r) && !strstr(r.text, "async 1"));
-			trace_free(&r);
-			tape_free(&t);
 		}
 	}
 	TEST("a call of CUDA that crosses the end of its operator by an error of the clock is drawn beside the thread")
 	{
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 
 		gpu_span(&t, OP, PID, N_ADDMM, 100, 200);
 		gpu_span(&t, OP, PID, N_LINEAR, 90, 300);
 		gpu_call(&t, PID, N_LAUNCH_CALL, 190, 201, 1);
 		gpu_call(&t, PID, N_LAUNCH_CALL, 110, 120, 2);
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(num(slice(&r, "cuda_runtime", 110 * 1000), "tid") == PID && !dropped(&r));
 		CHECK(num(slice(&r, "cpu_op", 90 * 1000), "tid") == PID);
 		CHECK(num(slice(&r, "cuda_runtime", 190 * 1000), "tid") != num(slice(&r, "cpu_op", 100 * 1000), "tid"));
-		trace_free(&r);
-		tape_free(&t);
 	}
 	TEST("calls of CUDA that are recorded late move no iteration")
 	{
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 		unsigned i;
 
 		t.ops = &view_kineto;
@@ -116,31 +106,26 @@ static void test_calls(void)
 			gpu_span(&t, OP, PID, N_STEP, i * 100 + 50, i * 100 + 90)->flags = MXBPF_SPAN_USER;
 		gpu_call(&t, PID, N_LAUNCH_CALL, 60, 70, 1);
 		gpu_call(&t, PID, N_LAUNCH_CALL, 120, 130, 2);
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(!dropped(&r) && end_ns(slice(&r, "user_annotation", 90 * 1000 + 2)) == 190 * 1000 + 1);
 		CHECK(end_ns(slice(&r, "user_annotation", 190 * 1000 + 2)) == 290 * 1000 + 1);
-		trace_free(&r);
-		tape_free(&t);
 	}
 	TEST("calls of the driver have a category of their own")
 	{
-		struct tape t = gpu_tape(1);
-		struct trace r = trace_of(&t);
+		FREED(tape_free) struct tape t = gpu_tape(1);
+		FREED(trace_free) struct trace r = trace_of(&t);
 
 		CHECK(called_by(&r, "kernel", 340, "cuda_driver", 220));
 		CHECK(!strcmp(str(slice(&r, "cuda_driver", 220 * 1000), "name"), "cuLaunchKernel"));
 		CHECK(!slice(&r, "cuda_runtime", 220 * 1000));
-		trace_free(&r);
-		tape_free(&t);
 	}
 	TEST("in the form of torch's tools an activity has the number of the operator around its launch")
 	{
-		struct tape t = gpu_tape(1);
+		FREED(tape_free) struct tape t = gpu_tape(1);
 		const cJSON *op;
-		struct trace r;
 
 		t.ops = &view_kineto;
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		op = slice(&r, "cpu_op", 110 * 1000);
 		CHECK(arg(op, "External id") > 0);
 		CHECK(arg(slice(&r, "kernel", 140 * 1000), "External id") == arg(op, "External id"));
@@ -150,8 +135,6 @@ static void test_calls(void)
 		CHECK(arg(slice(&r, "kernel", 840 * 1000), "External id") ==
 		      arg(slice(&r, "user_annotation", 0), "External id"));
 		CHECK(!has(slice(&r, "cuda_runtime", 120 * 1000), "External id"));
-		trace_free(&r);
-		tape_free(&t);
 	}
 }
 
@@ -159,8 +142,8 @@ static void test_args(void)
 {
 	TEST("activities have the args of torch's traces")
 	{
-		struct tape t = gpu_tape(1);
-		struct trace r = trace_of(&t);
+		FREED(tape_free) struct tape t = gpu_tape(1);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		const cJSON *k = slice(&r, "kernel", 140 * 1000), *c = slice(&r, "gpu_memcpy", 40 * 1000), *a;
 
 		CHECK(num(k, "pid") == 0 && num(k, "tid") == 7 && arg(k, "device") == 0 && arg(k, "context") == 1 &&
@@ -180,33 +163,27 @@ static void test_args(void)
 		CHECK(!has(c, "grid"));
 		k = slice(&r, "kernel", 860 * 1000);
 		CHECK(arg(k, "graph id") == 3 && arg(k, "graph node id") == 18);
-		trace_free(&r);
-		tape_free(&t);
 	}
 	TEST("a record of an older format has no args that it does not know")
 	{
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 		struct mxbpf_activity *a = rec_add(&t, MXBPF_ACTIVITY, MXBPF_ACTIVITY_BYTES_MIN, 100);
-		struct trace r;
 
 		a->cls = MXBPF_ACTIVITY_KERNEL;
 		a->dur_ns = 50;
 		a->track.stream = 7;
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(arg(slice(&r, "kernel", 100), "stream") == 7 && !has(slice(&r, "kernel", 100), "grid") &&
 		      !has(slice(&r, "kernel", 100), "registers per thread") &&
 		      !has(slice(&r, "kernel", 100), "correlation"));
-		trace_free(&r);
-		tape_free(&t);
 	}
 	TEST("a wait has a track of its own and no stream, because HTA counts what has a stream as work")
 	{
-		struct tape t = gpu_tape(1);
-		struct trace r;
+		FREED(tape_free) struct tape t = gpu_tape(1);
 		const cJSON *wait;
 
 		gpu_activity(&t, MXBPF_ACTIVITY_SYNC, N_SYNC, 910, 920, 0)->track.stream = UINT32_MAX;
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		wait = slice(&r, "cuda_sync", 700 * 1000);
 		CHECK(drawn_on(&r, wait, "GPU 0: NVIDIA H200", "stream 7 waits"));
 		CHECK(arg(wait, "stream") == -1 && has(wait, "stream") && arg(wait, "wait_on_stream") == 7);
@@ -216,8 +193,6 @@ static void test_args(void)
 		wait = slice(&r, "cuda_sync", 910 * 1000);
 		CHECK(drawn_on(&r, wait, "GPU 0: NVIDIA H200", "device waits") && !has(wait, "wait_on_stream"));
 		CHECK(num(r.other, "activities_unlaunched") == 0);
-		trace_free(&r);
-		tape_free(&t);
 	}
 }
 
@@ -230,13 +205,12 @@ static void test_processes(void)
 		unsigned form;
 
 		for (form = 0; form < 2; form++) {
-			struct tape t = gpu_tape(1);
-			struct trace r;
+			FREED(tape_free) struct tape t = gpu_tape(1);
 			const cJSON *d;
 
 			gpu_activity(&t, MXBPF_ACTIVITY_KERNEL, N_GEMM, 10, 20, 0)->track.device = 3;
 			t.ops = forms[form];
-			r = trace_of(&t);
+			FREED(trace_free) struct trace r = trace_of(&t);
 			CHECK(!strcmp(process_about(&r, 0, "process_name", "name"), "GPU 0: NVIDIA H200"));
 			CHECK(!strcmp(process_about(&r, 0, "process_labels", "labels"), "GPU 0"));
 			CHECK(!strcmp(process_about(&r, 3, "process_name", "name"), "GPU 3"));
@@ -246,47 +220,39 @@ static void test_processes(void)
 			CHECK(num(d, "id") == 0 && !strcmp(str(d, "name"), "NVIDIA H200") &&
 			      num(d, "totalGlobalMem") == 161061273600.0 && num(d, "computeMajor") == 9 &&
 			      num(d, "computeMinor") == 0 && num(d, "numSms") == 132 && num(d, "warpSize") == 32);
-			trace_free(&r);
-			tape_free(&t);
 		}
 	}
 	TEST("a device whose ordinal is the id of a process in the trace has another id")
 	{
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 
 		span(&t, OP, 1, 0, 50)->h.tgid = 1; /* the first process of a container */
 		gpu_activity(&t, MXBPF_ACTIVITY_KERNEL, N_GEMM, 1, 2, 0)->track.device = 1;
 		gpu_activity(&t, MXBPF_ACTIVITY_KERNEL, N_GEMM, 3, 4, 0)->track.device = 2;
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(num(slice(&r, "kernel", 1000), "pid") == VIEW_DEVICE_PID);
 		CHECK(drawn_on(&r, slice(&r, "kernel", 1000), "GPU 1", "stream 7"));
 		CHECK(num(slice(&r, "kernel", 3000), "pid") == 2);
-		trace_free(&r);
-		tape_free(&t);
 	}
 	TEST("the same ordinal in two processes of a job is two devices")
 	{
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 
 		gpu_activity(&t, MXBPF_ACTIVITY_KERNEL, N_GEMM, 1, 2, 0);
 		gpu_activity(&t, MXBPF_ACTIVITY_KERNEL, N_GEMM, 1, 2, 0)->h.tgid = PID + 7;
 		gpu_activity(&t, MXBPF_ACTIVITY_KERNEL, N_GEMM, 3, 4, 0)->h.tgid = PID + 7;
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(num(slice(&r, "kernel", 1000), "pid") == 0);
 		CHECK(drawn_on(&r, slice(&r, "kernel", 1000), "GPU 0, process 4242 (trainer)", "stream 7"));
 		CHECK(num(slice(&r, "kernel", 3000), "pid") == VIEW_DEVICE_PID + 1);
 		CHECK(drawn_on(&r, slice(&r, "kernel", 3000), "GPU 0, process 4249 (process)", "stream 7"));
-		trace_free(&r);
-		tape_free(&t);
 	}
 }
 
 /* With arguments, the program writes a recording of so many steps to a file, for tests/gpu_trace.bats. */
 static void write_recording(const char *path, unsigned nsteps)
 {
-	struct tape t = gpu_tape(nsteps);
+	FREED(tape_free) struct tape t = gpu_tape(nsteps);
 	struct rec_writer *w = NULL;
 	struct err e = {0};
 	const struct mxbpf_loss loss = {.attempted = 20, .stored = 20};
@@ -305,7 +271,6 @@ static void write_recording(const char *path, unsigned nsteps)
 	}
 	CHECK(!rec_writer_finish(w, t.model, &t.session, &e));
 	rec_writer_free(w);
-	tape_free(&t);
 }
 
 int main(int argc, char **argv)

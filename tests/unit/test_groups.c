@@ -60,8 +60,8 @@ static void check_rows(struct mdl *m, uint64_t times)
 
 static void test_rows(struct buf *b)
 {
-	struct mdl *m = mdl_new(), *again = mdl_new(), *sum;
-	struct buf recs = {0};
+	FREED(model_freed) struct mdl *m = mdl_new(), *sum = NULL, *again = mdl_new();
+	FREED(buf_fini) struct buf recs = {0};
 	uint32_t tgid;
 
 	for (tgid = 1; tgid <= 2; tgid++) {
@@ -82,10 +82,6 @@ static void test_rows(struct buf *b)
 	check_rows(again, 2);
 	CHECK(!mdl_emit(again, &recs) && !feed(again, &recs));
 	check_rows(again, 4);
-	buf_fini(&recs);
-	mdl_free(m);
-	mdl_free(sum);
-	mdl_free(again);
 }
 
 /* finish: write the final tables; otherwise the reader folds the spans. */
@@ -97,7 +93,7 @@ static void test_recording(struct buf *b, bool finish)
 				      .cmdline = empty,
 				      .hostname = hostname,
 				      .details = MXBPF_DETAIL_ARGS};
-	struct mdl *m = mdl_new(), *again = mdl_new();
+	FREED(model_freed) struct mdl *again = mdl_new(), *m = mdl_new();
 	struct rec_reader *r = NULL;
 	struct rec_writer *w = NULL;
 	struct mxbpf_loss loss = {0};
@@ -122,13 +118,11 @@ static void test_recording(struct buf *b, bool finish)
 	CHECK(rec_reader_session(r)->details == MXBPF_DETAIL_ARGS);
 	rec_reader_close(r);
 	rec_writer_free(w);
-	mdl_free(again);
-	mdl_free(m);
 }
 
 static void test_bound(struct buf *b)
 {
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	uint64_t i, total = 0;
 	const struct mdl_row *const *rows;
 	size_t n;
@@ -144,7 +138,6 @@ static void test_bound(struct buf *b)
 		total += rows[i]->count;
 	CHECK(total == 2 * (MDL_GROUPED_MAX + 10));
 	CHECK(calls(m, 5, 0, 0) == 20 && mdl_tally(m, OP, MXBPF_TALLY_UNGROUPED) == 20);
-	mdl_free(m);
 }
 
 int main(void)

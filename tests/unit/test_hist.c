@@ -38,7 +38,8 @@ static void count(struct mdl_row *r, uint64_t ns)
 static void test_percentiles(void)
 {
 	static const double fractions[] = {0.0, 0.01, 0.25, 0.5, 0.9, 0.99, 0.999, 1.0};
-	uint64_t *v = calloc(N, sizeof(*v)), exact, got;
+	FREED(memory_freed) uint64_t *v = calloc(N, sizeof(*v));
+	uint64_t exact, got;
 	struct mdl_row r = {0};
 	size_t i, k;
 	double want;
@@ -56,7 +57,6 @@ static void test_percentiles(void)
 		CHECK(mxbpf_bucket(got) == mxbpf_bucket(exact));
 		CHECK(got >= r.min_ns && got <= r.max_ns);
 	}
-	free(v);
 }
 
 int main(void)

@@ -167,15 +167,12 @@ static bool is_named(struct unwind *u, uint64_t pc)
 	char words[64] = {0};
 	const struct buf stack = {.data = words, .len = sizeof(words)};
 	struct mxbpf_regs r = {.tid = 1};
-	struct buf frames = {0};
-	bool named;
+	FREED(buf_fini) struct buf frames = {0};
 
 	r.r[MXBPF_REGS_PC] = pc;
 	r.r[MXBPF_REGS_SP] = 0x1000;
 	unwind_stack(u, &r, &stack, 8, &frames);
-	named = frames.len && !strcmp(unwind_name(u, buf_at(&frames, struct unwind_frame, 0)), "probe_me");
-	buf_fini(&frames);
-	return named;
+	return frames.len && !strcmp(unwind_name(u, buf_at(&frames, struct unwind_frame, 0)), "probe_me");
 }
 
 static void test_unwind(void)
@@ -398,18 +395,14 @@ static void test_memfd(void)
 
 static bool is_refused(const char *start, const char *again, unsigned n)
 {
-	struct buf json = {0};
-	struct mdl_session s;
-	bool refused;
+	FREED(buf_fini) struct buf json = {0};
+	FREED(mdl_session_fini) struct mdl_session s = {0};
 
 	buf_printf(&json, "%s", start);
 	while (n--)
 		buf_put(&json, again, strlen(again));
 	buf_printf(&json, "]}");
-	refused = rec_meta_read(json.data, json.len, &s, NULL) == -EBADMSG;
-	mdl_session_fini(&s);
-	buf_fini(&json);
-	return refused;
+	return rec_meta_read(json.data, json.len, &s, NULL) == -EBADMSG;
 }
 
 static void test_metadata(void)

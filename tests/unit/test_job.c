@@ -46,14 +46,13 @@ static pid_t start(const struct kid *k)
 
 static bool lists(const struct job *j, pid_t pid)
 {
-	struct buf pids = {0};
+	FREED(buf_fini) struct buf pids = {0};
 	bool found = false;
 	size_t i;
 
 	CHECK(!job_list(j, &pids));
 	for (i = 0; i < buf_count(&pids, pid_t); i++)
 		found |= *buf_at(&pids, pid_t, i) == pid;
-	buf_fini(&pids);
 	return found;
 }
 

@@ -25,16 +25,14 @@ static struct json start(struct json j)
 static bool wrote(struct json *j, const char *want)
 {
 	struct err e = {0};
-	char *text;
 	bool same;
 
 	if (out_commit(j->out, &e))
 		return false;
-	text = read_file(path);
+	FREED(memory_freed) char *text = read_file(path);
 	same = text && !strcmp(text, want);
 	if (!same)
 		printf("want: %s\nhave: %s\n", want, text ? text : "");
-	free(text);
 	return same;
 }
 

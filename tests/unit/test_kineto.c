@@ -78,11 +78,10 @@ static void test_form(void)
 {
 	TEST("the head of the file is Kineto's, with the window and the losses beside it")
 	{
-		struct tape t = kineto_tape();
-		struct trace r;
+		FREED(tape_free) struct tape t = kineto_tape();
 
 		op(&t, PID, 1000, 2000, 0);
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(num(r.json, "schemaVersion") == 1 && num(r.json, "profile_memory") == 1);
 		CHECK(cJSON_IsArray(cJSON_GetObjectItem(r.json, "deviceProperties")));
 		CHECK(!cJSON_GetObjectItem(r.json, "record_shapes") && !cJSON_GetObjectItem(r.json, "with_stack"));
@@ -91,32 +90,26 @@ static void test_form(void)
 		CHECK(!strcmp(str(r.json, "traceName"), "host_4242.pt.trace.json"));
 		CHECK(num(cJSON_GetObjectItem(r.other, "loss"), "dropped") == 10);
 		CHECK(num(cJSON_GetObjectItem(r.other, "window"), "duration_ns") == 5000000);
-		trace_free(&r);
-		tape_free(&t);
 	}
 
 	TEST("a session without a trace form in its metadata gets the general trace")
 	{
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 
 		numbered(&t, 1000, 2000, SEQ(1));
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(!cJSON_GetObjectItem(r.json, "deviceProperties") && !arg(event(&r, "X", 0), "External id"));
-		trace_free(&r);
-		tape_free(&t);
 	}
 
 	TEST("operators, annotations and nodes have Kineto's categories and arguments")
 	{
-		struct tape t = kineto_tape();
-		struct trace r;
+		FREED(tape_free) struct tape t = kineto_tape();
 		cJSON *e;
 
 		numbered(&t, 1000, 2000, SEQ(48));
 		node(&t, 3000, 4000, MXBPF_SEQ(3, 47));
 		annotation(&t, PID, 5000, 6000, 5);
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		e = slice(&r, "cpu_op", 1000);
 		CHECK(arg_num(e, "Sequence number") == 48 && arg_num(e, "Fwd thread id") == 0);
 		CHECK(arg_num(e, "Record function id") == 0);
@@ -124,14 +117,11 @@ static void test_form(void)
 		CHECK(arg_num(e, "Sequence number") == 47 && arg_num(e, "Fwd thread id") == 3);
 		e = slice(&r, "user_annotation", 5000);
 		CHECK(e && !arg(e, "Sequence number") && !arg(e, "Fwd thread id"));
-		trace_free(&r);
-		tape_free(&t);
 	}
 
 	TEST("events are numbered in time order, and an enclosing event comes before its nested events")
 	{
-		struct tape t = kineto_tape();
-		struct trace r;
+		FREED(tape_free) struct tape t = kineto_tape();
 
 		alloc(&t, 2500, 10);
 		op(&t, PID, 2000, 2100, 0);
@@ -139,7 +129,7 @@ static void test_form(void)
 		op(&t, PID, 4000, 4100, 0);
 		op(&t, PID + 1, 1000, 9000, 0);
 		alloc(&t, 500, 10);
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(arg_num(event(&r, "i", 0), "Ev Idx") == 0);
 		CHECK(arg_num(slice(&r, "cpu_op", 1000), "External id") == 1);
 		CHECK(arg_num(slice(&r, "cpu_op", 1000), "Ev Idx") == 1);
@@ -150,8 +140,6 @@ static void test_form(void)
 		CHECK(arg_num(slice(&r, "cpu_op", 4000), "External id") == 4);
 		CHECK(arg_num(slice(&r, "cpu_op", 4000), "Ev Idx") == 5);
 		CHECK(!dropped(&r));
-		trace_free(&r);
-		tape_free(&t);
 	}
 }
 
@@ -159,27 +147,23 @@ static void test_arrows(void)
 {
 	TEST("an arrow goes to a node from the last operator that began with the node's number")
 	{
-		struct tape t = kineto_tape();
+		FREED(tape_free) struct tape t = kineto_tape();
 		char buf[200];
-		struct trace r;
 
 		numbered(&t, 2000, 2900, SEQ(7)); /* made the node */
 		numbered(&t, 2100, 2800, SEQ(8)); /* ran nested in the maker, later */
 		numbered(&t, 1000, 3000, SEQ(7)); /* called the maker */
 		node(&t, 5000, 5900, SEQ(7));
 		span(&t, OP, PID, 4900, 6000); /* evaluate_function */
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(!strcmp(arrows(&r, buf), "2>5 "));
 		CHECK(num(r.other, "arrows") == 1 && num(r.other, "arrows_unmatched") == 0);
-		trace_free(&r);
-		tape_free(&t);
 	}
 
 	TEST("equal numbers of different threads or processes do not mix, and an unknown thread has no arrow")
 	{
-		struct tape t = kineto_tape();
+		FREED(tape_free) struct tape t = kineto_tape();
 		char buf[200];
-		struct trace r;
 
 		numbered(&t, 1000, 1100, MXBPF_SEQ(1, 7));
 		numbered(&t, 2000, 2100, MXBPF_SEQ(2, 7));
@@ -188,44 +172,36 @@ static void test_arrows(void)
 		node(&t, 5000, 5900, MXBPF_SEQ(2, 7));
 		node(&t, 6000, 6900, MXBPF_SEQ(1, 7));
 		node(&t, 7000, 7900, MXBPF_SEQ(0, 7));
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(!strcmp(arrows(&r, buf), "2>5 1>6 "));
-		trace_free(&r);
-		tape_free(&t);
 	}
 
 	TEST("a node that runs twice has one arrow, and a node made before the window has none and is counted")
 	{
-		struct tape t = kineto_tape();
+		FREED(tape_free) struct tape t = kineto_tape();
 		char buf[200];
-		struct trace r;
 
 		numbered(&t, 1000, 1100, SEQ(7));
 		node(&t, 2000, 2900, SEQ(7));
 		node(&t, 3000, 3900, SEQ(7));
 		node(&t, 4000, 4900, SEQ(6));
 		numbered(&t, 5000, 5100, SEQ(6)); /* starts later than the node, so it is not its maker */
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(!strcmp(arrows(&r, buf), "1>2 "));
 		CHECK(num(r.other, "arrows") == 1 && num(r.other, "arrows_unmatched") == 2);
-		trace_free(&r);
-		tape_free(&t);
 	}
 
 	TEST("an operator nested in a backward node makes nodes of its own")
 	{
-		struct tape t = kineto_tape();
+		FREED(tape_free) struct tape t = kineto_tape();
 		char buf[200];
-		struct trace r;
 
 		numbered(&t, 1000, 1100, SEQ(7));
 		numbered(&t, 2100, 2200, SEQ(8));
 		node(&t, 2000, 2900, SEQ(7));
 		node(&t, 3000, 3900, SEQ(8));
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(!strcmp(arrows(&r, buf), "1>2 2.1>3 "));
-		trace_free(&r);
-		tape_free(&t);
 	}
 }
 
@@ -233,9 +209,8 @@ static void test_memory(void)
 {
 	TEST("allocations become reports of the allocator with address, running total and thread")
 	{
-		struct tape t = kineto_tape();
+		FREED(tape_free) struct tape t = kineto_tape();
 		struct mxbpf_alloc *a;
-		struct trace r;
 		cJSON *e;
 
 		alloc(&t, 1000, 4096);
@@ -244,7 +219,7 @@ static void test_memory(void)
 		a->tid = PID + 1;
 		a->device = CPU0;
 		a->addr = 0x7f0000001000;
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(count(&r, "i") == 2 && count(&r, "C") == 2);
 		e = event(&r, "i", 1);
 		CHECK(!strcmp(str(e, "name"), "[memory]"));
@@ -254,29 +229,22 @@ static void test_memory(void)
 		CHECK(arg_num(e, "Bytes") == -96 && arg_num(e, "Total Allocated") == 4000);
 		CHECK(arg_num(e, "Total Reserved") == 0 && arg_num(e, "Addr") == (double)0x7f0000001000);
 		CHECK(arg_num(e, "Device Id") == -1 && arg_num(e, "Device Type") == 0);
-		trace_free(&r);
-		tape_free(&t);
 	}
 }
 
 /* Returns true if the text is written as `want` in "Input Dims". */
 static bool dims_are(const char *text, const char *want, bool string)
 {
-	struct tape t = kineto_tape();
-	struct trace r;
+	FREED(tape_free) struct tape t = kineto_tape();
 	bool same;
-	char *got;
 
 	name(&t, 9, MXBPF_NAME_ARGS, text, strlen(text));
 	op(&t, PID, 1000, 2000, 0);
 	span(&t, OP, PID, 3000, 4000)->args_id = 9;
-	r = trace_of(&t);
-	got = cJSON_PrintUnformatted(arg(slice(&r, "cpu_op", 3000), "Input Dims"));
+	FREED(trace_free) struct trace r = trace_of(&t);
+	FREED(memory_freed) char *got = cJSON_PrintUnformatted(arg(slice(&r, "cpu_op", 3000), "Input Dims"));
 	same = got && !strcmp(got, want) && cJSON_IsString(arg(slice(&r, "cpu_op", 3000), "Input Dims")) == string;
 	CHECK(num(r.json, "record_shapes") == 1 && !arg(slice(&r, "cpu_op", 1000), "Input Dims"));
-	free(got);
-	trace_free(&r);
-	tape_free(&t);
 	return same;
 }
 
@@ -287,16 +255,15 @@ static void test_details(void)
 		static const char args[] =
 			"[[8,3],[[2,2],[1]],[]]\n[\"float\",\"TensorList\",\"\"]\n[[3,1],[[2,1],[1]],[]]";
 		static const char stack[] = "nn.Module: Conv2d\nnet.py(3): forward \"x\"\ntrain.py(12): step";
-		struct tape t = kineto_tape();
+		FREED(tape_free) struct tape t = kineto_tape();
 		struct mxbpf_span *s;
-		struct trace r;
 
 		name(&t, 7, MXBPF_NAME_ARGS, args, sizeof(args) - 1);
 		name(&t, 7, MXBPF_NAME_STACK, stack, sizeof(stack) - 1);
 		s = span(&t, OP, PID, 1000, 2000);
 		s->args_id = s->stack_id = 7;
 		span(&t, OP, PID, 3000, 4000)->args_id = 8; /* its text was lost */
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(strstr(r.text,
 			     ",\"Input Dims\":[[8,3],[[2,2],[1]],[]],\"Input type\":[\"float\",\"TensorList\",\"\"],"
 			     "\"Input Strides\":[[3,1],[[2,1],[1]],[]],"));
@@ -304,8 +271,6 @@ static void test_details(void)
 			      "nn.Module: Conv2d;net.py(3): forward \"x\";train.py(12): step"));
 		CHECK(!arg(slice(&r, "cpu_op", 3000), "Input Dims") && !arg(slice(&r, "cpu_op", 3000), "Call stack"));
 		CHECK(num(r.json, "record_shapes") == 1 && num(r.json, "with_stack") == 1);
-		trace_free(&r);
-		tape_free(&t);
 	}
 
 	TEST("hostile sizes are written as a string and cannot break the file")
@@ -326,20 +291,17 @@ static void test_growing(void)
 {
 	TEST("events added to the recording after the first pass are exported without numbers")
 	{
-		struct tape t = kineto_tape();
-		struct trace r;
+		FREED(tape_free) struct tape t = kineto_tape();
 		int i, numberless = 0;
 
 		op(&t, PID, 1000, 2000, 0);
 		t.surveyed = t.recs.len;
 		for (i = 0; i < 5000; i++)
 			op(&t, PID, 3000 + i * 10ull, 3005 + i * 10ull, 0);
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		for (const cJSON *e = r.events->child; e; e = e->next)
 			numberless += !strcmp(str(e, "ph"), "X") && !arg_num(e, "External id") && !arg_num(e, "Ev Idx");
 		CHECK(numberless == 5000 && arg_num(slice(&r, "cpu_op", 1000), "External id") == 1);
-		trace_free(&r);
-		tape_free(&t);
 	}
 }
 
@@ -349,7 +311,7 @@ static void test_growing(void)
  */
 static bool ends_apart(struct tape *t, int n)
 {
-	struct trace r = trace_of(t);
+	FREED(trace_free) struct trace r = trace_of(t);
 	double end, inner = 0;
 	bool apart = true;
 	int i;
@@ -362,7 +324,6 @@ static bool ends_apart(struct tape *t, int n)
 		inner = end;
 	}
 	apart &= !dropped(&r);
-	trace_free(&r);
 	return apart;
 }
 
@@ -371,7 +332,7 @@ static void test_equal_ends(void)
 	TEST("spans left by an exception end one inside the other, even if added as doubles, and before the next span "
 	     "begins")
 	{
-		struct tape t = kineto_tape();
+		FREED(tape_free) struct tape t = kineto_tape();
 		int i;
 
 		for (i = 0; i < 3; i++) {
@@ -382,24 +343,22 @@ static void test_equal_ends(void)
 		op(&t, PID, 838400, 838500, 0);
 		op(&t, PID, 838338, 839000, 0);
 		CHECK(ends_apart(&t, 3));
-		tape_free(&t);
 	}
 
 	TEST("500 nested spans with the same end stay nested, even if their times are added as doubles")
 	{
-		struct tape t = kineto_tape();
+		FREED(tape_free) struct tape t = kineto_tape();
 		int i;
 
 		for (i = 0; i < 500; i++)
 			op(&t, PID, 766461 - (uint64_t)i * 1000, 838338, 0);
 		op(&t, PID, 838338, 839000, 0);
 		CHECK(ends_apart(&t, 500));
-		tape_free(&t);
 	}
 
 	TEST("a span stays apart from one that begins at its end, and a chain of tail calls stays nested in its caller")
 	{
-		struct tape t = kineto_tape();
+		FREED(tape_free) struct tape t = kineto_tape();
 
 		op(&t, PID, 766461, 838338, 0);
 		op(&t, PID, 838338, 839000, 0);
@@ -411,21 +370,17 @@ static void test_equal_ends(void)
 		op(&t, PID, 838338, 838339, 0);
 		op(&t, PID, 700000, 838340, 0);
 		CHECK(ends_apart(&t, 2));
-		tape_free(&t);
 	}
 
 	TEST("a span whose end equals no other time keeps it")
 	{
-		struct tape t = kineto_tape();
-		struct trace r;
+		FREED(tape_free) struct tape t = kineto_tape();
 
 		op(&t, PID, 1100, 1899, 0);
 		op(&t, PID, 1000, 1900, 0);
 		op(&t, PID, 1901, 2000, 0);
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(end_ns(slice(&r, "cpu_op", 1100)) == 1899 && end_ns(slice(&r, "cpu_op", 1000)) == 1900);
-		trace_free(&r);
-		tape_free(&t);
 	}
 }
 
@@ -435,8 +390,7 @@ static void test_classic(void)
 	     "first")
 	{
 		static const char hostile[] = "x\"},{\n";
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 		cJSON *e;
 
 		t.ops = &view_chrome_classic;
@@ -445,7 +399,7 @@ static void test_classic(void)
 		op(&t, PID, 1500, 4125, 0);
 		async_op(&t, PID, 1600, 9000, 3);
 		alloc(&t, 100, 100);
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(cJSON_IsArray(r.json) && cJSON_GetArraySize(r.json) == 4);
 		e = event(&r, "M", 0);
 		CHECK(!strcmp(str(cJSON_GetObjectItem(e, "args"), "name"), "CPU functions"));
@@ -455,8 +409,6 @@ static void test_classic(void)
 		CHECK(at_ns(e) == 1500 && end_ns(e) == 4125 && num(e, "tid") == 0);
 		CHECK(num(event(&r, "X", 0), "tid") == 1 && num(event(&r, "X", 2), "tid") == 2);
 		CHECK(!dropped(&r));
-		trace_free(&r);
-		tape_free(&t);
 	}
 }
 
@@ -477,7 +429,7 @@ static struct tape training_tape(void)
 /* Returns the steps of a thread as "number:from-to" in us. */
 static const char *steps(struct tape *t, uint32_t tid, char buf[200])
 {
-	struct trace r = trace_of(t);
+	FREED(trace_free) struct trace r = trace_of(t);
 	size_t len = 0;
 	cJSON *e;
 
@@ -491,7 +443,6 @@ static const char *steps(struct tape *t, uint32_t tid, char buf[200])
 					num(e, "ts") + num(e, "dur") - 0.001);
 	}
 	CHECK(!dropped(&r));
-	trace_free(&r);
 	return buf;
 }
 
@@ -513,7 +464,7 @@ static void test_steps(void)
 {
 	TEST("a step lasts from the end of one optimizer step to the end of the next, separately for each thread")
 	{
-		struct tape t = training_tape();
+		FREED(tape_free) struct tape t = training_tape();
 		char buf[200];
 
 		annotation(&t, PID, 1000, 2000, STEP);
@@ -524,12 +475,11 @@ static void test_steps(void)
 		op(&t, PID, 12000, 13000, 0);
 		CHECK(!strcmp(steps(&t, PID, buf), "0:2-6 1:6-10 "));
 		CHECK(!strcmp(steps(&t, PID + 1, buf), "0:4-12 "));
-		tape_free(&t);
 	}
 
 	TEST("the first optimizer of an iteration ends the step, and operators or annotations of that name do not")
 	{
-		struct tape t = training_tape();
+		FREED(tape_free) struct tape t = training_tape();
 		char buf[200];
 		int i;
 
@@ -540,12 +490,11 @@ static void test_steps(void)
 			annotation(&t, PID, (uint64_t)i * 10000 + 8500, (uint64_t)i * 10000 + 8600, OUTER);
 		}
 		CHECK(!strcmp(steps(&t, PID, buf), "0:2-12 1:12-22 "));
-		tape_free(&t);
 	}
 
 	TEST("an annotation around each iteration moves the end of the step to its own end")
 	{
-		struct tape t = training_tape();
+		FREED(tape_free) struct tape t = training_tape();
 		char buf[200];
 		int i;
 
@@ -556,12 +505,11 @@ static void test_steps(void)
 		}
 		annotation(&t, PID, 2000, 60000, OUTER);
 		CHECK(!strcmp(steps(&t, PID, buf), "0:8-18 1:18-28 "));
-		tape_free(&t);
 	}
 
 	TEST("a step does not cross the start or end of an annotation around several iterations")
 	{
-		struct tape t = training_tape();
+		FREED(tape_free) struct tape t = training_tape();
 		char buf[200];
 		int i;
 
@@ -571,12 +519,11 @@ static void test_steps(void)
 				annotation(&t, PID, 12000, 37000, OUTER); /* around iterations 1, 2 and 3 */
 		}
 		CHECK(!strcmp(steps(&t, PID, buf), "0:12-16 1:16-26 2:26-36 3:37-46 "));
-		tape_free(&t);
 	}
 
 	TEST("an annotation that has not ended limits the steps as one that has ended")
 	{
-		struct tape t = three_steps();
+		FREED(tape_free) struct tape t = three_steps();
 		char buf[200];
 
 		/* The window ends between the end of the optimizer's step and that of the iteration. */
@@ -596,12 +543,11 @@ static void test_steps(void)
 		t = three_steps();
 		open_span(&t, OP, PID, 12500, 27000)->flags = MXBPF_SPAN_ASYNC;
 		CHECK(!strcmp(steps(&t, PID, buf), "0:8-18 1:18-26 "));
-		tape_free(&t);
 	}
 
 	TEST("a program that marks its iterations itself gets no steps from mxbpf")
 	{
-		struct tape t = training_tape();
+		FREED(tape_free) struct tape t = training_tape();
 		char buf[200];
 
 		name(&t, 104, MXBPF_NAME_SPAN, "ProfilerStep#7", 14);
@@ -609,24 +555,22 @@ static void test_steps(void)
 		annotation(&t, PID, 5000, 6000, STEP);
 		annotation(&t, PID, 3002, 7001, 104);
 		CHECK(!strcmp(steps(&t, PID, buf), "7:3-7 "));
-		tape_free(&t);
 	}
 
 	TEST("a session with pauses has no steps, because the number of missed iterations is unknown")
 	{
-		struct tape t = training_tape();
+		FREED(tape_free) struct tape t = training_tape();
 		char buf[200];
 
 		t.session.paused_ns = 1000;
 		annotation(&t, PID, 1000, 2000, STEP);
 		annotation(&t, PID, 5000, 6000, STEP);
 		CHECK(!strcmp(steps(&t, PID, buf), ""));
-		tape_free(&t);
 	}
 
 	TEST("an optimizer step nested in another step of the same class is not counted")
 	{
-		struct tape t = training_tape();
+		FREED(tape_free) struct tape t = training_tape();
 		char buf[200];
 		int i;
 
@@ -635,7 +579,6 @@ static void test_steps(void)
 			annotation(&t, PID, (uint64_t)i * 10000 + 4000, (uint64_t)i * 10000 + 7000, STEP);
 		}
 		CHECK(!strcmp(steps(&t, PID, buf), "0:7-17 "));
-		tape_free(&t);
 	}
 }
 

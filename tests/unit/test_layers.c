@@ -58,7 +58,7 @@ static struct tape layered(void)
 static char *render(const char *view, struct tape *t, const struct view_opts *opts)
 {
 	struct view_source source = {tape_rewind, tape_next, t, t->recs.len};
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	const struct view_input in = {.session = &t->session, .model = m, .source = &source};
 	struct err e = {0};
 	char path[64], *text;
@@ -70,7 +70,6 @@ static char *render(const char *view, struct tape *t, const struct view_opts *op
 	CHECK(!view_write(view_find(view), &in, opts, o, &e) && !out_commit(o, &e));
 	text = read_file(path);
 	unlink(path);
-	mdl_free(m);
 	return text;
 }
 
@@ -102,30 +101,26 @@ static void check_rows(struct mdl *m)
 
 static void test_rows(void)
 {
-	struct tape t = layered();
-	struct mdl *again = mdl_new(), *sum;
-	struct buf recs = {0};
+	FREED(tape_free) struct tape t = layered();
+	FREED(model_freed) struct mdl *again = mdl_new();
+	FREED(buf_fini) struct buf recs = {0};
 
 	CHECK(!mdl_feed(t.model, t.recs.data, t.recs.len));
 	check_rows(t.model);
-	sum = mdl_sum(t.model);
+	FREED(model_freed) struct mdl *sum = mdl_sum(t.model);
 	check_rows(sum);
 	CHECK(!mdl_emit(t.model, &recs) && !mdl_feed(again, recs.data, recs.len));
 	check_rows(again);
 	CHECK(mdl_group_id(&(struct mxbpf_group){.name_id = 5, .args_id = 7, .stack_id = 9, .layer_id = 0}) ==
 	      0x70abb0c7353fc76eull); /* the id in existing recordings */
-	buf_fini(&recs);
-	mdl_free(sum);
-	mdl_free(again);
-	tape_free(&t);
 }
 
 /* finish: write the final tables; otherwise the reader folds the spans. */
 static void test_recording(bool finish)
 {
-	struct tape t = layered();
+	FREED(tape_free) struct tape t = layered();
 	struct mxbpf_loss loss = {0};
-	struct mdl *again = mdl_new();
+	FREED(model_freed) struct mdl *again = mdl_new();
 	struct rec_reader *r = NULL;
 	struct rec_writer *w = NULL;
 	struct err e = {0};
@@ -138,14 +133,12 @@ static void test_recording(bool finish)
 	check_rows(again);
 	rec_reader_close(r);
 	rec_writer_free(w);
-	mdl_free(again);
-	tape_free(&t);
 }
 
 /* Records of a version without layers. Each is followed by bytes that must not be read as its layer. */
 static void test_old(void)
 {
-	struct tape t = tape_new();
+	FREED(tape_free) struct tape t = tape_new();
 	struct mxbpf_group *g;
 	struct mxbpf_open *o;
 	struct mxbpf_agg *a;
@@ -172,15 +165,14 @@ static void test_old(void)
 	CHECK(rows[0]->args_id + rows[1]->args_id == 3);
 	o = (struct mxbpf_open *)mdl_opens(t.model, &n);
 	CHECK(n == 1 && !o->layer_id && o->h.size == sizeof(*o));
-	tape_free(&t);
 }
 
 static void test_json(void)
 {
-	struct tape t = layered();
-	char *schema_text = read_schema();
+	FREED(tape_free) struct tape t = layered();
+	FREED(memory_freed) char *schema_text = read_schema();
 	cJSON *schema = cJSON_Parse(schema_text), *root;
-	char *text = render("json", &t, &(struct view_opts){.by = VIEW_BY_LAYER});
+	FREED(memory_freed) char *text = render("json", &t, &(struct view_opts){.by = VIEW_BY_LAYER});
 
 	root = cJSON_Parse(text);
 	CHECK(schema && root && valid(schema, schema, root));
@@ -205,16 +197,13 @@ static void test_json(void)
 	root = cJSON_Parse(text);
 	CHECK(root && valid(schema, schema, root) && strstr(text, "\"layer\": \"dense1_fwd_backward\"}"));
 	cJSON_Delete(root);
-	free(text);
 	cJSON_Delete(schema);
-	free(schema_text);
-	tape_free(&t);
 }
 
 static void test_tables(void)
 {
-	struct tape t = layered();
-	char *text = render("csv", &t, &(struct view_opts){.by = VIEW_BY_LAYER});
+	FREED(tape_free) struct tape t = layered();
+	FREED(memory_freed) char *text = render("csv", &t, &(struct view_opts){.by = VIEW_BY_LAYER});
 
 	CHECK(strstr(text, "window_ns,annotation,pid,layer\n") && strstr(text, "\"ops\",\"dense1\",,2,600,600,") &&
 	      strstr(text, ",\"dense1\"\n"));
@@ -227,14 +216,12 @@ static void test_tables(void)
 	free(text);
 	text = render("modern", &t, &(struct view_opts){.by = VIEW_BY_EVENT});
 	CHECK(strstr(text, "\n    dense1_fwd_backward\n"));
-	free(text);
-	tape_free(&t);
 }
 
 static void test_trace(void)
 {
 	const struct view_ops *const views[] = {&view_chrome, &view_kineto};
-	struct tape t = layered();
+	FREED(tape_free) struct tape t = layered();
 	struct trace r;
 	size_t i;
 
@@ -244,7 +231,6 @@ static void test_trace(void)
 		CHECK(r.json && strstr(r.text, ",\"layer\":\"dense1_fwd_backward\""));
 		trace_free(&r);
 	}
-	tape_free(&t);
 }
 
 int main(void)

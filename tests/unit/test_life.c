@@ -77,9 +77,9 @@ static void test_lives(void)
 {
 	struct mxbpf_life r[] = {life(11, 7, 10, 1), life(11, 7, 20, 2), life(11, 7, MXBPF_LIFE_UNKNOWN, 1000),
 				 life(11, 8, 10, 1)};
-	struct mdl *m = mdl_new(), *again = mdl_new(), *sum;
+	FREED(model_freed) struct mdl *m = mdl_new(), *again = mdl_new();
 	struct mxbpf_agg_life bad = {.h = {MXBPF_AGG_LIFE, sizeof(bad), 7, 0}, .count = 1, .part = MXBPF_LIFE_PARTS};
-	struct buf recs = {0};
+	FREED(buf_fini) struct buf recs = {0};
 
 	TEST("each part of a life counts the operators for which it is known")
 	CHECK(!mdl_feed(m, r, sizeof(r)));
@@ -88,7 +88,7 @@ static void test_lives(void)
 	TEST("emitted lives give the same lives again, and processes can be summed")
 	CHECK(!mdl_emit(m, &recs) && !mdl_feed(again, recs.data, recs.len));
 	check_lives(again);
-	sum = mdl_sum(m);
+	FREED(model_freed) struct mdl *sum = mdl_sum(m);
 	CHECK(sum && life_of(sum, 11, 0) && life_of(sum, 11, 0)->parts[MXBPF_LIFE_RUN].count == 4);
 
 	TEST("an invalid part or a missing bucket is refused")
@@ -98,10 +98,6 @@ static void test_lives(void)
 	CHECK(mdl_feed(m, &bad, sizeof(bad)) == -EBADMSG);
 	bad.nbuckets = 0;
 	CHECK(!mdl_feed(m, &bad, sizeof(bad)));
-	buf_fini(&recs);
-	mdl_free(m);
-	mdl_free(again);
-	mdl_free(sum);
 }
 
 static void test_waits(void)
@@ -109,9 +105,9 @@ static void test_waits(void)
 	struct mxbpf_wait r[] = {waited(1, 11, 0, MXBPF_WAIT_OPERATOR, 10), waited(1, 11, 0, MXBPF_WAIT_OPERATOR, 30),
 				 waited(1, 11, 12, MXBPF_WAIT_OPERATOR, 5), waited(2, 11, 12, MXBPF_WAIT_OPERATOR, 5),
 				 waited(1, 0, 0, MXBPF_WAIT_NOTHING, 1),    waited(1, 0, 0, MXBPF_WAIT_UNSEEN, 2)};
-	struct mdl *m = mdl_new(), *again = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new(), *again = mdl_new();
 	struct mxbpf_wait w;
-	struct buf recs = {0};
+	FREED(buf_fini) struct buf recs = {0};
 	size_t n;
 
 	TEST("waits are added up by call, operator, bulk and what they were for")
@@ -128,9 +124,6 @@ static void test_waits(void)
 	TEST("a wait for an unknown kind of thing is refused")
 	r[0].what = MXBPF_WAIT_WHATS;
 	CHECK(mdl_feed(m, r, sizeof(r[0])) == -EBADMSG);
-	buf_fini(&recs);
-	mdl_free(m);
-	mdl_free(again);
 }
 
 int main(void)

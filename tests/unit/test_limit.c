@@ -100,7 +100,7 @@ static void test_model(void)
 {
 	const unsigned more = 100;
 	static char bytes[MXBPF_TEXT_BYTES_MAX];
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	const struct mdl_row *r;
 	uint64_t i, n;
 
@@ -129,7 +129,6 @@ static void test_model(void)
 		CHECK(mdl_texts_left_out(m) == 10);
 		CHECK(!text(m, 2, 999, bytes, sizeof(bytes)) && mdl_text(m, MXBPF_NAME_STACK, 999, NULL));
 	}
-	mdl_free(m);
 }
 
 int main(void)

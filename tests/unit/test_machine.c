@@ -131,7 +131,8 @@ static const char both[] = "9:name=systemd:/\n4:memory:/m/a:b\n2:cpu,cpuacct:/c/
 
 static void test_paths(void)
 {
-	char path[MACH_PATH_BYTES], *huge = malloc(2 * MACH_PATH_BYTES);
+	FREED(memory_freed) char *huge = malloc(2 * MACH_PATH_BYTES);
+	char path[MACH_PATH_BYTES];
 
 	TEST("the path of a cgroup is that of its hierarchy's line, including colons")
 	{
@@ -153,7 +154,6 @@ static void test_paths(void)
 		huge[2 * MACH_PATH_BYTES - 1] = '\0';
 		CHECK(mach_group_path(huge, NULL, path) == -E2BIG);
 	}
-	free(huge);
 }
 
 static const char *dir_of(const char *mountinfo, const char *controller, const char *path)
@@ -275,7 +275,7 @@ static void test_reading(void)
 {
 	struct mach *m = mach_open(getpid(), NULL, NULL);
 	const struct mxbpf_gauge *g;
-	struct buf out = {0};
+	FREED(buf_fini) struct buf out = {0};
 	uint64_t last_ns = 0;
 	unsigned stats = 0;
 	size_t pos;
@@ -302,7 +302,6 @@ static void test_reading(void)
 		CHECK(m && !mach_read(m, false, &out) && out.len);
 	}
 	mach_close(m);
-	buf_fini(&out);
 }
 
 int main(void)

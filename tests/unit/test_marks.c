@@ -37,7 +37,7 @@ static void test_order(void)
 	size_t n, i, k;
 
 	for (i = 0; i < 4; i++) {
-		struct mdl *m = mdl_new();
+		FREED(model_freed) struct mdl *m = mdl_new();
 
 		for (k = 0; k < 4; k++)
 			CHECK(!mdl_feed(m, &v[orders[i][k]], sizeof(v[0])));
@@ -46,7 +46,6 @@ static void test_order(void)
 		for (k = 0; k < n; k++)
 			CHECK(rows[k].name_id == 13 || (rows[k].count == 3 && rows[k].value == 2 && rows[k].min == 2 &&
 							rows[k].max == 9 && rows[k].h.ts_ns == 200 && !rows[k].tid));
-		mdl_free(m);
 	}
 }
 
@@ -95,8 +94,8 @@ static void test_emit(void)
 					  moment(31, MXBPF_INSTANT_MARKER, 100)};
 	const struct mxbpf_value v[] = {set(11, 100, 0, 6), set(11, 200, 1, 4)};
 	const struct mxbpf_span s[] = {frame(400000, 500), frame(1000, 200), frame(1000500, 500)};
-	struct mdl *m = mdl_new(), *again = mdl_new(), *sum;
-	struct buf recs = {0};
+	FREED(model_freed) struct mdl *sum = NULL, *again = mdl_new(), *m = mdl_new();
+	FREED(buf_fini) struct buf recs = {0};
 	size_t k;
 
 	for (k = 0; k < 3; k++) {
@@ -110,10 +109,6 @@ static void test_emit(void)
 	expect(again);
 	sum = mdl_sum(m);
 	expect(sum);
-	buf_fini(&recs);
-	mdl_free(sum);
-	mdl_free(again);
-	mdl_free(m);
 }
 
 /* Malformed records and unknown kinds are refused. */
@@ -121,7 +116,7 @@ static void test_bad(void)
 {
 	struct mxbpf_instant i = moment(31, MXBPF_INSTANT_WHATS, 1);
 	struct mxbpf_agg_extent x = {.h = {MXBPF_AGG_EXTENT, sizeof(x), 7, 0}, .cls = MXBPF_CLASS_MAX};
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 
 	CHECK(mdl_feed(m, &i, sizeof(i)));
 	i = moment(31, MXBPF_INSTANT_MARKER, 1);
@@ -130,7 +125,6 @@ static void test_bad(void)
 	CHECK(mdl_feed(m, &x, sizeof(x)));
 	x.cls = MXBPF_CLASS_FRAME; /* no row has it */
 	CHECK(!mdl_feed(m, &x, sizeof(x)));
-	mdl_free(m);
 }
 
 /* A domain belongs to the annotation with its id only. */
@@ -138,7 +132,7 @@ static void test_domain(void)
 {
 	char room[sizeof(struct mxbpf_name) + 8] __attribute__((aligned(8))) = {0};
 	struct mxbpf_name *name = (struct mxbpf_name *)room;
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	size_t len;
 
 	name->h = (struct mxbpf_rec){MXBPF_NAME, sizeof(room), 7, 0};
@@ -149,7 +143,6 @@ static void test_domain(void)
 	CHECK(!mdl_feed(m, name, sizeof(room)));
 	CHECK(!strcmp(mdl_text(m, MXBPF_NAME_DOMAIN, 11, &len), "train") && len == 5);
 	CHECK(!mdl_text(m, MXBPF_NAME_DOMAIN, 13, &len) && !mdl_has_name(m, 11));
-	mdl_free(m);
 }
 
 static void test_profiler(const char *path)

@@ -150,13 +150,12 @@ static bool same_holders(const struct mdl *m, const struct books *b, uint32_t tg
 static struct mdl *again(const struct mdl *m)
 {
 	struct mdl *copy = mdl_new();
-	struct buf recs = {0};
+	FREED(buf_fini) struct buf recs = {0};
 
 	if (mdl_emit(m, &recs) || mdl_feed(copy, recs.data, recs.len)) {
 		mdl_free(copy);
 		copy = NULL;
 	}
-	buf_fini(&recs);
 	return copy;
 }
 
@@ -191,7 +190,8 @@ static void feed_stacks(struct mdl *m)
 
 static void test_stacks(void)
 {
-	struct mdl *m = mdl_new(), *copy;
+	FREED(model_freed) struct mdl *m = mdl_new();
+	struct mdl *copy;
 	struct mxbpf_alloc a[2];
 	struct mxbpf_mem_owner o;
 	char old[MXBPF_MEM_OWNER_BYTES_MIN + 8];
@@ -232,7 +232,6 @@ static void test_stacks(void)
 		CHECK(!mdl_feed(copy, a, MXBPF_ALLOC_BYTES_OWNER) && memory_device(copy, 0)->unsized == 1);
 		mdl_free(copy);
 	}
-	mdl_free(m);
 }
 
 static int64_t grown(const int64_t *bytes, size_t n, uint64_t step_ns)
@@ -270,7 +269,7 @@ static void test_growth(void)
 	TEST("the owner that leaks grows, beside one that holds more at times, also in the sum of emitted records")
 	{
 		struct mxbpf_alloc step[3];
-		struct mdl *m = mdl_new(), *copy;
+		FREED(model_freed) struct mdl *m = mdl_new();
 
 		for (i = 0; i < 300; i++) {
 			step[0] = record(1000 + i * 1000000, 7, 0, 0x10000 + i, 100);
@@ -278,12 +277,10 @@ static void test_growth(void)
 			step[2] = record(1600 + i * 1000000, 7, 0, 0x1000, -500000);
 			CHECK(!mdl_feed(m, step, sizeof(step)));
 		}
-		copy = again(m);
+		FREED(model_freed) struct mdl *copy = again(m);
 		CHECK(holder(m, 0, 7).grown_bytes > 10000 && !holder(m, 1, 7).grown_bytes);
 		CHECK(copy && holder(copy, 0, 7).grown_bytes == holder(m, 0, 7).grown_bytes);
 		CHECK(holder(copy, 0, 7).grown_ns == holder(m, 0, 7).grown_ns && holder(m, 0, 7).grown_ns > 100000000);
-		mdl_free(copy);
-		mdl_free(m);
 	}
 }
 
@@ -341,7 +338,7 @@ int main(void)
 		struct mxbpf_alloc up[] = {record(10, 7, 0, 0x1000, 100), record(20, 7, 1, 0x2000, 50)};
 		struct mxbpf_alloc on[] = {record(30, 7, 2, 0x3000, 500), record(40, 7, 0, 0x3000, -500),
 					   record(50, 7, 2, 0x4000, 10)};
-		struct buf late = {0};
+		FREED(buf_fini) struct buf late = {0};
 
 		m = mdl_new();
 		next = mdl_new();
@@ -353,7 +350,6 @@ int main(void)
 		CHECK(holder(m, 2, 7).peak_bytes == 500 && holder(m, 2, 7).live_bytes == 10);
 		/* 100 bytes for 10 ns, 150 for 10, 650 for 10, 150 for 10, 160 for 50 */
 		CHECK(memory_mean(t, 0, 100) == (1000 + 1500 + 6500 + 1500 + 8000) / 100);
-		buf_fini(&late);
 		mdl_free(m);
 		mdl_free(next);
 	}

@@ -11,6 +11,8 @@
 #include "records.h"
 #include "unit.h"
 
+FREES(reader_closed, struct rec_reader, rec_reader_close)
+
 #define PID   42
 #define START 1000000000ull
 
@@ -51,10 +53,10 @@ static struct rec_reader *recording(const struct mdl_session *s)
 {
 	const struct mxbpf_loss loss = {.attempted = 12, .stored = 12};
 	int fd = memfd_create("test_merge", MFD_CLOEXEC), copy = dup(fd);
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	struct rec_writer *w = NULL;
 	struct rec_reader *r = NULL;
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 	struct err e = {0};
 
 	put_name(&b, 3, MXBPF_NAME_SPAN, "dot");
@@ -68,8 +70,6 @@ static struct rec_reader *recording(const struct mdl_session *s)
 	CHECK(!rec_writer_finish(w, m, s, &e) && !rec_reader_open(copy, &r, &e));
 	rec_writer_free(w);
 	close(copy);
-	buf_fini(&b);
-	mdl_free(m);
 	return r;
 }
 
@@ -95,39 +95,34 @@ static struct rec_reader *merged(const struct mdl_session *a, const struct mdl_s
 static void test_threads(void)
 {
 	const struct mdl_session a = of("alpha", 0), b = of("beta", 300);
-	struct mdl *m = mdl_new(), *sum;
+	FREED(model_freed) struct mdl *m = mdl_new();
 	const struct mdl_row *const *rows;
 	struct err e = {0};
-	struct rec_reader *r = merged(&a, &b, &e);
+	FREED(reader_closed) struct rec_reader *r = merged(&a, &b, &e);
 	size_t n;
 
 	mdl_tell_threads(m);
 	CHECK(r && !rec_reader_events(r, m, &e));
 	CHECK(!mdl_tally(m, MXBPF_CLASS_OPERATOR, MXBPF_TALLY_LATE));
-	sum = mdl_sum(m);
+	FREED(model_freed) struct mdl *sum = mdl_sum(m);
 	rows = mdl_rows(sum, MXBPF_CLASS_OPERATOR, &n);
 	CHECK(n == 2 && rows[0]->tid == 43 && rows[1]->tid == 43 && rows[0]->count == 10 && rows[1]->count == 10);
 	CHECK(n == 2 && !strcmp(mdl_thread_name(sum, rows[0]->tgid, 43), "alpha"));
 	CHECK(n == 2 && !strcmp(mdl_thread_name(sum, rows[1]->tgid, 43), "beta"));
-	mdl_free(sum);
-	mdl_free(m);
-	rec_reader_close(r);
 }
 
 /* The gauges are those of the first host, whose clock is 300 ns ahead. */
 static void test_gauge(void)
 {
 	const struct mdl_session a = of("alpha", 300), b = of("beta", 0);
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	const struct machine_row *g;
 	struct err e = {0};
-	struct rec_reader *r = merged(&a, &b, &e);
+	FREED(reader_closed) struct rec_reader *r = merged(&a, &b, &e);
 
 	CHECK(r && !rec_reader_model(r, m, &e));
 	g = machine_row(m, MXBPF_GAUGE_CPU_BUSY, 0);
 	CHECK(g && g->first_ns == START + 300 && g->last_ns == START + 5300 && g->difference == 700);
-	mdl_free(m);
-	rec_reader_close(r);
 }
 
 static bool has_note(const struct mdl_session *s, const char *name, const char *text)
@@ -146,7 +141,6 @@ static void test_caveats(void)
 	struct mdl_session a = of("alpha", 0), b = of("beta", 0);
 	const struct mdl_session *s;
 	struct err e = {0};
-	struct rec_reader *r;
 
 	b.notes = (struct mdl_note[]){{"ops", "only dot"}};
 	b.nnotes = 1;
@@ -156,12 +150,11 @@ static void test_caveats(void)
 	b.nfallbacks = 1;
 	a.iterations = a.sampled_iterations = b.sampled_iterations = 2;
 	b.iterations = 9;
-	r = merged(&a, &b, &e);
+	FREED(reader_closed) struct rec_reader *r = merged(&a, &b, &e);
 	s = rec_reader_session(r);
 	CHECK(has_note(s, "ops", "only dot") && has_note(s, "refused", "kv.push of beta: no such symbol"));
 	CHECK(s->nfallbacks == 1 && !strcmp(s->fallbacks[0].name, "dot of beta") && s->fallbacks[0].spans == 6);
 	CHECK(s->iterations == 11 && s->sampled_iterations == 4);
-	rec_reader_close(r);
 }
 
 /* Processes of another host get its name, and pids as in records. One pid of a host has one place. */
@@ -175,12 +168,11 @@ static void test_labels(void)
 	const struct mdl_session *s;
 	const struct mdl_labels *l;
 	struct err e = {0};
-	struct rec_reader *r;
 
 	a.labels = &ranks[0];
 	b.labels = later.labels = &ranks[1];
 	a.nlabels = b.nlabels = later.nlabels = 1;
-	r = merged(&a, &b, &e);
+	FREED(reader_closed) struct rec_reader *r = merged(&a, &b, &e);
 	s = rec_reader_session(r);
 	l = mdl_labels_of(s, PID);
 	CHECK(s->nlabels == 2 && l && !l->numbers[MDL_RANK] && !strcmp(l->hostname, "alpha"));
@@ -192,14 +184,13 @@ static void test_labels(void)
 	r = merged(&a, &later, &e);
 	s = rec_reader_session(r);
 	CHECK(s->nlabels == 1 && s->labels[0].numbers[MDL_RANK] == 1);
-	rec_reader_close(r);
 }
 
 /* A process that has the pid of an earlier one takes its place. */
 static void test_labels_limit(void)
 {
 	struct mdl_labels one = {0, {7, 0, 0, 0}, {"", "", "", "", "", "", "", "", ""}, "", NULL, NULL};
-	struct mdl_session s = {0};
+	FREED(mdl_session_fini) struct mdl_session s = {0};
 	uint32_t pid;
 
 	for (pid = 1; pid <= MDL_LABELS_MAX + 3; pid++)
@@ -208,7 +199,6 @@ static void test_labels_limit(void)
 	one.numbers[MDL_RANK] = 9;
 	CHECK(!mdl_labels_add(&s, &one, 5, "beta"));
 	CHECK(s.nlabels == MDL_LABELS_MAX && s.unlabelled == 3 && mdl_labels_of(&s, 5)->numbers[MDL_RANK] == 9);
-	mdl_session_fini(&s);
 }
 
 /* Equal sources are added up. If one part has only the sum of all sources, so has the whole. */
@@ -220,13 +210,12 @@ static void test_sources(void)
 	struct mdl_session a = of("alpha", 0), b = of("beta", 0);
 	const struct mdl_session *s;
 	struct err e = {0};
-	struct rec_reader *r;
 
 	a.sources = one;
 	a.nsources = 1;
 	b.sources = two;
 	b.nsources = 2;
-	r = merged(&a, &b, &e);
+	FREED(reader_closed) struct rec_reader *r = merged(&a, &b, &e);
 	s = rec_reader_session(r);
 	CHECK(s->nsources == 2 && !strcmp(s->sources[0].name, "probes") && !strcmp(s->sources[1].name, "samples"));
 	CHECK(s->sources[0].loss.attempted == 17 && s->sources[0].loss.dropped == 4 && s->sources[0].late == 3);
@@ -235,7 +224,6 @@ static void test_sources(void)
 	b.nsources = 0;
 	r = merged(&a, &b, &e);
 	CHECK(rec_reader_session(r)->nsources == 0);
-	rec_reader_close(r);
 }
 
 /* Data that only one of the recordings has would be missing from the sum or taken as that of both. */

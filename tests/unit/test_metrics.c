@@ -11,6 +11,8 @@
 #include "nvml/nvml.h"
 #include "rendered.h"
 
+FREES(met_freed, struct met, met_free)
+
 #define NS_PER_S 1000000000ull
 
 #define NOBODY 5000000 /* no process can have this number, so labels do not depend on what else runs */
@@ -40,7 +42,7 @@ static void feed_calls(struct mdl *m, unsigned cls, const char *name, uint64_t c
 /* Takes an interval of a model, which it frees, and returns the text. The caller frees it. */
 static char *take(struct met *m, struct mdl *model, enum met_form form)
 {
-	struct mdl_session s = session_new();
+	FREED(mdl_session_fini) struct mdl_session s = session_new();
 	static uint64_t now_ns;
 	struct mdl_interval in = {.session = &s, .model = model, .now_ns = now_ns += NS_PER_S};
 	struct buf text = {0};
@@ -48,7 +50,6 @@ static char *take(struct met *m, struct mdl *model, enum met_form form)
 	CHECK(!met_take(m, &in));
 	CHECK(!met_write(m, form, &text) && !buf_put(&text, "", 1));
 	mdl_free(model);
-	mdl_session_fini(&s);
 	return text.data;
 }
 
@@ -76,7 +77,7 @@ static struct mdl *one_row(const char *name, uint64_t calls, uint64_t each_ns)
 
 static void test_sums(void)
 {
-	struct met *m = met_new();
+	FREED(met_freed) struct met *m = met_new();
 	char *text;
 	unsigned i;
 
@@ -90,14 +91,13 @@ static void test_sums(void)
 	text = take(m, mdl_new(), MET_PROMETHEUS);
 	CHECK(value_of(text, "mxbpf_operator_duration_seconds_count{" OF_JOB ",operator=\"dot\"}") == 30);
 	free(text);
-	met_free(m);
 }
 
 static void test_other(void)
 {
-	struct met *m = met_new();
+	FREED(met_freed) struct met *m = met_new();
 	struct mdl *model = mdl_new();
-	char name[128], *text;
+	char name[128];
 	double sum = 0;
 	unsigned i;
 
@@ -105,7 +105,7 @@ static void test_other(void)
 		snprintf(name, sizeof(name), "op%02u", i);
 		feed_calls(model, OP, name, 1, 1000 + i);
 	}
-	text = take(m, model, MET_PROMETHEUS);
+	FREED(memory_freed) char *text = take(m, model, MET_PROMETHEUS);
 	for (i = 0; i < 2 * MET_NAMES_MAX; i++) {
 		snprintf(name, sizeof(name), "mxbpf_operator_duration_seconds_count{" OF_JOB ",operator=\"op%02u\"}",
 			 i);
@@ -120,15 +120,13 @@ static void test_other(void)
 	text = take(m, one_row("op00", 5, NS_PER_S), MET_PROMETHEUS);
 	CHECK(value_of(text, "mxbpf_operator_duration_seconds_count{" OF_JOB ",operator=\"other\"}") ==
 	      MET_NAMES_MAX + 5);
-	free(text);
-	met_free(m);
 }
 
 static void test_buckets(void)
 {
-	struct met *m = met_new();
+	FREED(met_freed) struct met *m = met_new();
 	struct mdl *model = mdl_new();
-	char start[128], *text;
+	char start[128];
 	double before = 0, n = 0;
 	const char *p;
 	unsigned buckets = 0;
@@ -136,7 +134,7 @@ static void test_buckets(void)
 	feed_calls(model, OP, "dot", 4, 1000);
 	feed_calls(model, OP, "dot", 3, 20000000);
 	feed_calls(model, OP, "dot", 2, 60 * NS_PER_S);
-	text = take(m, model, MET_PROMETHEUS);
+	FREED(memory_freed) char *text = take(m, model, MET_PROMETHEUS);
 	snprintf(start, sizeof(start), "mxbpf_operator_duration_seconds_bucket{" OF_JOB ",operator=\"dot\",le=\"");
 	for (p = strstr(text, start); p; p = strstr(p + 1, start), buckets++) {
 		n = strtod(strchr(p, '}') + 1, NULL);
@@ -154,23 +152,20 @@ static void test_buckets(void)
 		 "mxbpf_operator_duration_seconds_bucket{" OF_JOB ",operator=\"dot\",le=\"+Inf\"}");
 	CHECK(value_of(text, start) == n);
 	CHECK(value_of(text, "mxbpf_operator_duration_seconds_count{" OF_JOB ",operator=\"dot\"}") == n);
-	free(text);
-	met_free(m);
 }
 
 /* The first bound of an operator up to which all its calls lasted. */
 static double bound_of(uint64_t each_ns)
 {
-	struct met *m = met_new();
-	char *text = take(m, one_row("dot", 3, each_ns), MET_PROMETHEUS), *p = text;
+	FREED(met_freed) struct met *m = met_new();
+	FREED(memory_freed) char *text = take(m, one_row("dot", 3, each_ns), MET_PROMETHEUS);
+	char *p = text;
 	double bound = 0;
 
 	do {
 		p = strstr(p + 1, "operator=\"dot\",le=\"");
 		bound = strtod(strstr(p, "le=\"") + 4, NULL);
 	} while (strtod(strchr(p, '}') + 1, NULL) != 3);
-	free(text);
-	met_free(m);
 	return bound;
 }
 
@@ -187,7 +182,7 @@ static void test_doubled(void)
 
 static char *take_of(struct met *m, pid_t pid, const char *comm)
 {
-	struct mdl_session s = session_new();
+	FREED(mdl_session_fini) struct mdl_session s = session_new();
 	struct mdl_labels l = {.comm = (char *)(uintptr_t)comm, .job_name = (char *)(uintptr_t)comm};
 	struct mdl_interval in = {.session = &s, .model = mdl_new(), .pids = &pid, .npids = 1, .now_ns = NS_PER_S};
 	struct buf text = {0};
@@ -196,7 +191,6 @@ static char *take_of(struct met *m, pid_t pid, const char *comm)
 	CHECK(!met_take(m, &in));
 	CHECK(!met_write(m, MET_PROMETHEUS, &text) && !buf_put(&text, "", 1));
 	mdl_free(in.model);
-	mdl_session_fini(&s);
 	return text.data;
 }
 
@@ -204,19 +198,16 @@ static char *take_of(struct met *m, pid_t pid, const char *comm)
 static void test_rules(void)
 {
 	static const char *const rules[] = {"other*=never", "tr*.py=resnet", "*=last"};
-	struct met *m = met_new();
-	char *text;
+	FREED(met_freed) struct met *m = met_new();
 
 	met_name_jobs(m, rules, 3);
-	text = take_of(m, NOBODY, "train.py");
+	FREED(memory_freed) char *text = take_of(m, NOBODY, "train.py");
 	CHECK(strstr(text, "{job_name=\"resnet\"") && !strstr(text, "train.py") && !strstr(text, "last"));
-	free(text);
-	met_free(m);
 }
 
 static void test_processes(void)
 {
-	struct met *m = met_new();
+	FREED(met_freed) struct met *m = met_new();
 	char *text = take_of(m, getpid(), "train.py"), name[128];
 	unsigned i;
 
@@ -230,22 +221,21 @@ static void test_processes(void)
 	for (i = 0; i < 1000; i++)
 		free(take_of(m, NOBODY + (pid_t)i, "train.py"));
 	CHECK(buf_count(&m->series, struct met_series) < 400);
-	met_free(m);
 }
 
 /* A name of any bytes is one line of UTF-8 within its quotes. */
 static void test_hostile(void)
 {
 	static const char *const names[] = {"a\"} 1\nmxbpf_evil 1", "back\\slash", "\xff\xfe", "tab\there", "\x1b[31m"};
-	struct met *m = met_new();
-	char *text, *line, *save, longest[2000];
+	FREED(met_freed) struct met *m = met_new();
+	char *line, *save, longest[2000];
 	size_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		free(take(m, one_row(names[i], 1, NS_PER_S), MET_PROMETHEUS));
 	memset(longest, '"', sizeof(longest) - 1);
 	longest[sizeof(longest) - 1] = '\0';
-	text = take(m, one_row(longest, 1, NS_PER_S), MET_PROMETHEUS);
+	FREED(memory_freed) char *text = take(m, one_row(longest, 1, NS_PER_S), MET_PROMETHEUS);
 	CHECK(strstr(text, "operator=\"a\\\"} 1") && strstr(text, "operator=\"back\\\\slash\""));
 	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		CHECK(!strncmp(line, "# ", 2) || !strncmp(line, "mxbpf_", 6) || !strncmp(line, "process_", 8));
@@ -253,13 +243,11 @@ static void test_hostile(void)
 		for (i = 0; line[i]; i++)
 			CHECK((unsigned char)line[i] >= ' ' && (unsigned char)line[i] < 0x7f);
 	}
-	free(text);
-	met_free(m);
 }
 
 static void test_bounded(void)
 {
-	struct met *m = met_new();
+	FREED(met_freed) struct met *m = met_new();
 	unsigned i, k;
 	char name[32], *text = NULL;
 	size_t series = 0;
@@ -279,13 +267,12 @@ static void test_bounded(void)
 		series++;
 	CHECK(series <= (MET_NAMES_MAX + 1) * MXBPF_CLASS_MAX);
 	free(text);
-	met_free(m);
 }
 
 static void test_openmetrics(void)
 {
-	struct met *m = met_new();
-	char *text = take(m, one_row("dot", 10, 5000), MET_OPENMETRICS);
+	FREED(met_freed) struct met *m = met_new();
+	FREED(memory_freed) char *text = take(m, one_row("dot", 10, 5000), MET_OPENMETRICS);
 
 	CHECK(strlen(text) > 6 && !strcmp(text + strlen(text) - 6, "# EOF\n"));
 	CHECK(strstr(text, "# TYPE mxbpf_operator_self_seconds counter\n# UNIT mxbpf_operator_self_seconds seconds\n"));
@@ -293,8 +280,6 @@ static void test_openmetrics(void)
 	free(text);
 	text = take(m, mdl_new(), MET_PROMETHEUS);
 	CHECK(strstr(text, "# TYPE mxbpf_operator_self_seconds_total counter\n") && !strstr(text, "# EOF"));
-	free(text);
-	met_free(m);
 }
 
 /* ---- slices */
@@ -384,11 +369,10 @@ static void test_exemplars(void)
 	const struct mxbpf_iteration it = {
 		.h = {MXBPF_ITERATION, sizeof(it), NOBODY, NS_PER_S}, .tid = NOBODY, .nr = 1, .dur_ns = 2 * NS_PER_S};
 	struct met_recorded r = {.dur_ns = 2 * NS_PER_S, .unix_ns = 1763616000500000000, .file = "mxbpf-\"x\".mxd"};
-	struct mdl_session s = session_new();
+	FREED(mdl_session_fini) struct mdl_session s = session_new();
 	struct mdl_interval in = {.session = &s, .model = mdl_new(), .now_ns = NS_PER_S};
-	struct met *m = met_new();
-	struct buf text = {0};
-	char *plain;
+	FREED(met_freed) struct met *m = met_new();
+	FREED(buf_fini) struct buf text = {0};
 
 	CHECK(!met_iterations(m, &in, NOBODY)); /* it has made none yet */
 	CHECK(!mdl_fold_all(in.model, &it, sizeof(it)) && !met_take(m, &in));
@@ -400,13 +384,9 @@ static void test_exemplars(void)
 	CHECK(!met_write(m, MET_OPENMETRICS, &text) && !buf_put(&text, "", 1));
 	CHECK(strstr(text.data, "le=\"2.0\"} 1 # {recording=\"mxbpf-\\\"x\\\".mxd\"} 2 1763616000.5\n"));
 	CHECK(strstr(text.data, "le=\"1.0\"} 0\n") && strstr(text.data, "le=\"10.0\"} 1\n"));
-	plain = take(m, mdl_new(), MET_PROMETHEUS);
+	FREED(memory_freed) char *plain = take(m, mdl_new(), MET_PROMETHEUS);
 	CHECK(strstr(plain, "le=\"2.0\"} 1\n") && !strstr(plain, "recording"));
-	free(plain);
-	buf_fini(&text);
 	mdl_free(in.model);
-	mdl_session_fini(&s);
-	met_free(m);
 }
 
 /* ---- GPUs */
@@ -447,14 +427,13 @@ static void feed_kernel(struct mdl *m, uint32_t device, uint64_t start_ms, uint6
 
 static char *take_with_gpus(struct met *m, struct mdl *model, const pid_t *pids, size_t npids)
 {
-	struct mdl_session s = session_new();
+	FREED(mdl_session_fini) struct mdl_session s = session_new();
 	struct mdl_interval in = {
 		.session = &s, .model = model, .pids = pids, .npids = npids, .now_ns = NS_PER_S, .gpus = &gpus};
 	struct buf text = {0};
 
 	CHECK(!met_take(m, &in) && !met_write(m, MET_PROMETHEUS, &text) && !buf_put(&text, "", 1));
 	mdl_free(model);
-	mdl_session_fini(&s);
 	return text.data;
 }
 
@@ -478,9 +457,9 @@ static double of_gpu(const char *text, const char *name, const char *gpu)
 static void test_table_names(void)
 {
 	const pid_t self = getpid();
-	struct met *m = met_new();
+	FREED(met_freed) struct met *m = met_new();
 	struct mdl *model = mdl_new();
-	char name[16], *text;
+	char name[16];
 	unsigned i;
 
 	gpus.n = 0;
@@ -488,7 +467,7 @@ static void test_table_names(void)
 		snprintf(name, sizeof(name), "k%u", i);
 		feed_named_kernel(model, name, 0, 1000 + 100 * i, i < MET_NAMES_MAX ? 10 : 2);
 	}
-	text = take_with_gpus(m, model, &self, 1);
+	FREED(memory_freed) char *text = take_with_gpus(m, model, &self, 1);
 	CHECK(of_gpu(text, "mxbpf_gpu_kernel_seconds_total", "kernel=\"k7\"") == 0.01);
 	CHECK(of_gpu(text, "mxbpf_gpu_kernel_seconds_total", "kernel=\"other\"") == 0.004);
 	CHECK(of_gpu(text, "mxbpf_gpu_kernel_seconds_total", "kernel=\"k20\"") == -1);
@@ -500,8 +479,6 @@ static void test_table_names(void)
 	text = take_with_gpus(m, model, &self, 1);
 	CHECK(of_gpu(text, "mxbpf_gpu_kernel_seconds_total", "kernel=\"k7\"") == 0.011);
 	CHECK(of_gpu(text, "mxbpf_gpu_kernel_seconds_total", "kernel=\"other\"") == 0.054);
-	free(text);
-	met_free(m);
 }
 
 /* A collective runs beside a kernel for 5 ms, and a copy on its own. */
@@ -518,15 +495,14 @@ static void test_types(void)
 	const struct mxbpf_partial slices = {
 		.h = {MXBPF_PARTIAL, sizeof(slices), 0, 0}, .cls = OP, .flags = MXBPF_PARTIAL_SLICED};
 	const pid_t self = getpid();
-	struct met *m = met_new();
+	FREED(met_freed) struct met *m = met_new();
 	struct mdl *model = mdl_new();
-	char *text;
 
 	gpus.n = 0;
 	feed_named_kernel(model, "gemm", 0, 1000, 10);
 	feed_named_kernel(model, "ncclDevKernel_AllReduce", 0, 1005, 15);
 	CHECK(!mdl_fold_all(model, &copy, sizeof(copy)) && !mdl_fold_all(model, &allocated, sizeof(allocated)));
-	text = take_with_gpus(m, model, &self, 1);
+	FREED(memory_freed) char *text = take_with_gpus(m, model, &self, 1);
 	CHECK(of_gpu(text, "mxbpf_gpu_type_seconds_total", "type=\"computation\"") == 0.01);
 	CHECK(of_gpu(text, "mxbpf_gpu_type_seconds_total", "type=\"communication\"") == 0.015);
 	CHECK(of_gpu(text, "mxbpf_gpu_type_alone_seconds_total", "type=\"communication\"") == 0.01);
@@ -540,8 +516,6 @@ static void test_types(void)
 	CHECK(!mdl_fold_all(model, &slices, sizeof(slices)) && !mdl_fold_all(model, &allocated, sizeof(allocated)));
 	text = take_with_gpus(m, model, &self, 1);
 	CHECK(of_gpu(text, "mxbpf_memory_allocated_bytes_total", "job_name=") == 4096);
-	free(text);
-	met_free(m);
 }
 
 static struct mdl *one_push(void)
@@ -562,9 +536,9 @@ static void test_slices_alone(void)
 {
 	const struct mxbpf_partial iterations = {
 		.h = {MXBPF_PARTIAL, sizeof(iterations), 0, 0}, .cls = MXBPF_CLASS_STEP, .flags = MXBPF_PARTIAL_SLICED};
-	struct met *m = met_new();
+	FREED(met_freed) struct met *m = met_new();
 	struct mdl *model = one_push();
-	char *text = take(m, model, MET_PROMETHEUS);
+	FREED(memory_freed) char *text = take(m, model, MET_PROMETHEUS);
 
 	CHECK(of_gpu(text, "mxbpf_kvstore_sent_bytes_total", "operation=\"push\"") == 64);
 	free(text);
@@ -572,8 +546,6 @@ static void test_slices_alone(void)
 	CHECK(!mdl_fold_all(model, &iterations, sizeof(iterations)));
 	text = take(m, model, MET_PROMETHEUS);
 	CHECK(of_gpu(text, "mxbpf_kvstore_sent_bytes_total", "operation=\"push\"") == 64);
-	free(text);
-	met_free(m);
 }
 
 /* A GPU whose process has ended is in the tables of all later intervals, with nothing. */
@@ -583,7 +555,7 @@ static void test_ended(void)
 						.cause = MXBPF_IDLE_BUSY,
 						.first_ns = 1,
 						.last_ns = 2};
-	struct met *m = met_new();
+	FREED(met_freed) struct met *m = met_new();
 	struct mdl *model = mdl_new();
 
 	feed_calls(model, OP, "add", 1, 1000);
@@ -593,15 +565,13 @@ static void test_ended(void)
 	CHECK(!mdl_fold_all(model, &none, sizeof(none)));
 	free(take(m, model, MET_PROMETHEUS));
 	CHECK(!buf_count(&m->processes, struct met_process));
-	met_free(m);
 }
 
 static void test_agent_gpus(void)
 {
 	const pid_t self = getpid();
-	struct met *m = met_new();
+	FREED(met_freed) struct met *m = met_new();
 	struct mdl *model = mdl_new();
-	char *text;
 
 	gpus.n = 1; /* the driver knows one of both */
 	gpus.gpus[0] = (struct nvml_gpu){.index = 3, .bus = 7, .uuid = "GPU-\"a", .model = "L4"};
@@ -612,7 +582,7 @@ static void test_agent_gpus(void)
 	gpus.ninstances = 1;
 	gpus.instances[0] =
 		(struct nvml_instance){.gpu_instance = 9, .uuid = "MIG-a1000000-0000-0000-0000-000000000000"};
-	text = take_with_gpus(m, model, &self, 1);
+	FREED(memory_freed) char *text = take_with_gpus(m, model, &self, 1);
 	CHECK(of_gpu(text, "mxbpf_gpu_busy_seconds_total", ",gpu=\"3\",UUID=\"GPU-\\\"a\",device=\"nvidia3\",") ==
 	      0.015);
 	CHECK(of_gpu(text, "mxbpf_gpu_kernels_total", "pci_bus_id=\"00000000:07:00.0\"}") == 2);
@@ -634,15 +604,12 @@ static void test_agent_gpus(void)
 	CHECK(of_gpu(text, "mxbpf_gpu_seen_seconds_total", "00000000:08:00.0") == 20.4);
 	CHECK(of_gpu(text, "mxbpf_gpu_seen_seconds_total", "00000000:07:00.0") == 20.4);
 	CHECK(of_gpu(text, "mxbpf_gpu_seen_seconds_total", "00000000:09:00.0") == -1);
-	free(text);
-	met_free(m);
 }
 
 static void test_driver_gpus(void)
 {
 	const pid_t self = getpid();
-	struct met *m = met_new();
-	char *text;
+	FREED(met_freed) struct met *m = met_new();
 
 	gpus.n = 2;
 	gpus.gpus[0] = (struct nvml_gpu){.index = 0, .bus = 7, .seen_ns = NS_PER_S, .busy_ns = NS_PER_S / 4};
@@ -656,7 +623,7 @@ static void test_driver_gpus(void)
 	gpus.processes[2] = (struct nvml_process){1, 1, 500};
 	gpus.nprocesses = 3;
 	free(take_with_gpus(m, mdl_new(), &self, 1));
-	text = take_with_gpus(m, mdl_new(), &self, 1);
+	FREED(memory_freed) char *text = take_with_gpus(m, mdl_new(), &self, 1);
 	CHECK(of_gpu(text, "mxbpf_gpu_utilized_seconds_total", "gpu=\"0\"") == 0.5);
 	CHECK(of_gpu(text, "mxbpf_gpu_sampled_seconds_total", "gpu=\"0\"") == 2);
 	CHECK(of_gpu(text, "mxbpf_gpu_memory_used_bytes", "gpu=\"0\"") == 1500);
@@ -672,8 +639,6 @@ static void test_driver_gpus(void)
 	CHECK(of_gpu(text, "mxbpf_gpu_memory_used_bytes", "gpu=\"0\"") == -1);
 	CHECK(of_gpu(text, "mxbpf_gpu_memory_free_bytes", "gpu=\"0\"") == -1);
 	CHECK(of_gpu(text, "mxbpf_gpu_sampled_seconds_total", "gpu=\"0\"") == 2);
-	free(text);
-	met_free(m);
 }
 
 int main(void)

@@ -83,7 +83,7 @@ static void check_same(struct mdl *a, struct mdl *b)
 
 static void test_rows(struct buf *b)
 {
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	const struct mdl_row *const *rows;
 	size_t n;
 
@@ -102,12 +102,11 @@ static void test_rows(struct buf *b)
 	      rows[0]->max_ns == 30 && rows[0]->hist[mxbpf_bucket(10)] == 1 && rows[0]->hist[mxbpf_bucket(30)] == 1);
 	mdl_rows(m, API, &n);
 	CHECK(n == 1);
-	mdl_free(m);
 }
 
 static void test_sum(struct buf *b)
 {
-	struct mdl *m = mdl_new(), *sum;
+	FREED(model_freed) struct mdl *m = mdl_new();
 	const struct mdl_row *const *rows;
 	const struct mdl_mem_row *mem;
 	unsigned i;
@@ -121,7 +120,7 @@ static void test_sum(struct buf *b)
 	}
 	put_name(b, 5, MXBPF_NAME_SPAN, "dot");
 	CHECK(!feed(m, b));
-	sum = mdl_sum(m);
+	FREED(model_freed) struct mdl *sum = mdl_sum(m);
 	CHECK(sum && mdl_nprocesses(m) == 3 && mdl_nprocesses(sum) == 3);
 	rows = mdl_rows(sum, OP, &n);
 	CHECK(n == 1 && rows[0]->count == 3 && rows[0]->total_ns == 33 && rows[0]->min_ns == 10 &&
@@ -129,8 +128,6 @@ static void test_sum(struct buf *b)
 	CHECK(!strcmp(mdl_name(sum, rows[0]->name_id, NULL), "dot"));
 	mem = mdl_mem_rows(sum, &n)[0];
 	CHECK(n == 1 && mem->allocs == 3 && mem->live_bytes == 3000 && mem->peak_bytes == 3000);
-	mdl_free(sum);
-	mdl_free(m);
 }
 
 static bool is_that(void *tgid, uint32_t of)
@@ -140,7 +137,7 @@ static bool is_that(void *tgid, uint32_t of)
 
 static void test_some(struct buf *b)
 {
-	struct mdl *m = mdl_new(), *sum, *some;
+	FREED(model_freed) struct mdl *some = NULL, *sum = NULL, *m = mdl_new();
 	const struct mdl_row *const *rows;
 	uint32_t i;
 	size_t n;
@@ -156,14 +153,11 @@ static void test_some(struct buf *b)
 	CHECK(sum && mdl_nprocesses(sum) == 1 && some && mdl_nprocesses(some) == 1);
 	rows = mdl_rows(some, OP, &n);
 	CHECK(n == 1 && rows[0]->tgid == 78 && rows[0]->count == 1);
-	mdl_free(some);
-	mdl_free(sum);
-	mdl_free(m);
 }
 
 static void test_account(struct buf *b)
 {
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	const struct mdl_mem_row *r;
 	size_t n;
 
@@ -192,18 +186,14 @@ static void test_account(struct buf *b)
 	put_alloc(b, 70, INT64_MIN);
 	CHECK(!feed(m, b));
 	CHECK(mdl_mem_rows(m, &n)[0]->live_bytes == 0);
-	mdl_free(m);
 }
 
 static uint64_t max_open(struct buf *b, unsigned cls)
 {
-	struct mdl *m = mdl_new();
-	uint64_t max;
+	FREED(model_freed) struct mdl *m = mdl_new();
 
 	feed(m, b);
-	max = mdl_tally(m, cls, MXBPF_TALLY_MAX_OPEN);
-	mdl_free(m);
-	return max;
+	return mdl_tally(m, cls, MXBPF_TALLY_MAX_OPEN);
 }
 
 static void test_max_open(struct buf *b)
@@ -227,7 +217,7 @@ static void test_max_open(struct buf *b)
 
 static void test_earlier_start(struct buf *b)
 {
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 
 	put_span(b, 1000, 10, 1, API);
 	feed(m, b);
@@ -240,7 +230,6 @@ static void test_earlier_start(struct buf *b)
 	put_span(b, 2100, 10, 1, API); /* ended before 3500 */
 	feed(m, b);
 	CHECK(mdl_tally(m, API, MXBPF_TALLY_LATE) == 1);
-	mdl_free(m);
 }
 
 static size_t rows_in(struct mdl *m, unsigned cls)
@@ -253,8 +242,8 @@ static size_t rows_in(struct mdl *m, unsigned cls)
 
 static void test_unwound(struct buf *b)
 {
-	struct mdl *m = mdl_new(), *again = mdl_new();
-	struct buf out = {0};
+	FREED(model_freed) struct mdl *m = mdl_new(), *again = mdl_new();
+	FREED(buf_fini) struct buf out = {0};
 
 	put_span(b, 1000, 10, 1, API);
 	put_span(b, 1000, 10, 1, API);
@@ -266,9 +255,6 @@ static void test_unwound(struct buf *b)
 	CHECK(!mdl_tally(m, MXBPF_CLASS_CUSTOM, MXBPF_TALLY_UNWOUND) && !rows_in(m, MXBPF_CLASS_CUSTOM));
 	CHECK(!mdl_emit(m, &out) && !mdl_feed(again, out.data, out.len));
 	check_same(m, again);
-	buf_fini(&out);
-	mdl_free(m);
-	mdl_free(again);
 }
 
 static void fill(struct buf *b, unsigned from, unsigned to)
@@ -283,8 +269,8 @@ static void fill(struct buf *b, unsigned from, unsigned to)
 
 static void test_round_trip(struct buf *b)
 {
-	struct mdl *a = mdl_new(), *c = mdl_new(), *whole = mdl_new();
-	struct buf recs = {0};
+	FREED(model_freed) struct mdl *a = mdl_new(), *c = mdl_new(), *whole = mdl_new();
+	FREED(buf_fini) struct buf recs = {0};
 
 	put_name(b, 5, MXBPF_NAME_SPAN, "Convolution");
 	put_name(b, 6, MXBPF_NAME_SPAN, "");
@@ -317,10 +303,6 @@ static void test_round_trip(struct buf *b)
 	feed(whole, b);
 	CHECK(find_row(a, mdl_rows(whole, OP, &(size_t){0})[0]) != NULL);
 	CHECK(same_row(mdl_rows(whole, OP, &(size_t){0})[0], find_row(a, mdl_rows(whole, OP, &(size_t){0})[0])));
-	buf_fini(&recs);
-	mdl_free(a);
-	mdl_free(c);
-	mdl_free(whole);
 }
 
 /* Spans in the first recordings end before the byte counts; what follows them must not be read as byte counts. */
@@ -328,7 +310,7 @@ static void test_bytes(struct buf *b)
 {
 	struct mxbpf_agg_mem a = {
 		.h = {MXBPF_AGG_MEM, sizeof(a), 77, 0}, .name_id = 6, .alloc_bytes = 4, .device = 0x10000, .cls = OP};
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	const struct mdl_row *r;
 	size_t n;
 
@@ -348,12 +330,11 @@ static void test_bytes(struct buf *b)
 	a.alloc_bytes = INT64_MIN;
 	buf_put(b, &a, sizeof(a));
 	CHECK(!feed(m, b) && r->alloc_bytes == INT64_MIN);
-	mdl_free(m);
 }
 
 static void test_names(struct buf *b)
 {
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	size_t len;
 
 	put_span(b, 1, 1, 0, OP);
@@ -371,16 +352,15 @@ static void test_names(struct buf *b)
 	CHECK(!strcmp(mdl_name(m, 0xabc, NULL), "dot") && mdl_has_name(m, 0xabc));
 	CHECK(!strcmp(mdl_name(m, 0, NULL), "[unreadable]"));
 	CHECK(!strcmp(mdl_thread_name(m, 77, 9), "new") && !mdl_thread_name(m, 1, 9));
-	mdl_free(m);
 }
 
 /* Feeds a good record and one of `kind`, all zeros except for what `set` writes. Returns the result of mdl_feed(). */
 static int feed_bad(unsigned kind, unsigned size, void (*set)(void *rec))
 {
-	struct mdl *m = mdl_new();
-	struct buf b = {0};
+	FREED(model_freed) struct mdl *m = mdl_new();
+	FREED(buf_fini) struct buf b = {0};
 	struct mxbpf_rec *r;
-	char *exact;
+	FREED(memory_freed) char *exact = NULL;
 	size_t n;
 	int err;
 
@@ -398,9 +378,6 @@ static int feed_bad(unsigned kind, unsigned size, void (*set)(void *rec))
 	mdl_rows(m, OP, &n);
 	if (err)
 		CHECK(n == 1);
-	free(exact);
-	buf_fini(&b);
-	mdl_free(m);
 	return err;
 }
 
@@ -546,7 +523,7 @@ static void test_hostile_sums(struct buf *b)
 			      .cls = OP,
 			      .count = UINT64_MAX,
 			      .total_ns = UINT64_MAX};
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	size_t n;
 
 	buf_put(b, &a, sizeof(a));
@@ -559,7 +536,6 @@ static void test_hostile_sums(struct buf *b)
 	CHECK(!feed(m, b));
 	CHECK(mdl_rows(m, OP, &n)[0]->count == UINT64_MAX);
 	CHECK(n == 1); /* a row without calls is not added */
-	mdl_free(m);
 }
 
 int main(void)

@@ -18,6 +18,8 @@
 #include "model/model.h"
 #include "unit.h"
 
+FREES(elf_closed, struct elf, elf_close)
+
 #define OP   MXBPF_CLASS_OPERATOR
 #define GOMP "/usr/lib/x86_64-linux-gnu/libgomp.so.1"
 #define LLVM "/usr/lib/x86_64-linux-gnu/libomp.so.5"
@@ -69,8 +71,8 @@ static void test_sums(void)
 {
 	struct mxbpf_team r[] = {region(11, 7, OP, 2), region(11, 7, OP, 4), region(11, 8, OP, 2), region(0, 7, 0, 2)},
 			  t;
-	struct mdl *m = mdl_new(), *again = mdl_new(), *sum;
-	struct buf recs = {0};
+	FREED(model_freed) struct mdl *m = mdl_new(), *again = mdl_new();
+	FREED(buf_fini) struct buf recs = {0};
 
 	TEST("regions are added up by name, class and process, and the largest number of threads is kept")
 	CHECK(!mdl_feed(m, r, sizeof(r)) && nteams(m) == 3);
@@ -83,7 +85,7 @@ static void test_sums(void)
 	CHECK(!mdl_emit(m, &recs) && !mdl_feed(again, recs.data, recs.len) && nteams(again) == 3);
 	t = of(again, 11, 7, OP);
 	CHECK(t.regions == 2 && t.threads == 4 && t.runq_ns == 14);
-	sum = mdl_sum(m);
+	FREED(model_freed) struct mdl *sum = mdl_sum(m);
 	CHECK(sum && nteams(sum) == 2 && of(sum, 11, 0, OP).regions == 3);
 
 	TEST("sums saturate, and an invalid class is refused")
@@ -91,10 +93,6 @@ static void test_sums(void)
 	CHECK(!mdl_feed(m, r, sizeof(r[0])) && of(m, 11, 7, OP).cpu_ns == UINT64_MAX);
 	r[0].cls = MXBPF_CLASS_MAX;
 	CHECK(mdl_feed(m, r, sizeof(r[0])) == -EBADMSG);
-	buf_fini(&recs);
-	mdl_free(m);
-	mdl_free(again);
-	mdl_free(sum);
 }
 
 static struct elf *open_lib(const char *path)
@@ -121,7 +119,7 @@ static bool may_be_probed(struct elf *elf, uint64_t va)
 
 static void check_lib(const char *path)
 {
-	struct elf *elf = open_lib(path);
+	FREED(elf_closed) struct elf *elf = open_lib(path);
 	unsigned begins = 0, ends = 0, i;
 	uint64_t start = 0, end = 0;
 	struct elf_sym sym;
@@ -145,7 +143,6 @@ static void check_lib(const char *path)
 	CHECK(!elf_find_sym(elf, "GOMP_parallel", &sym, NULL) && !worker_find_start(elf, sym.va, &start, NULL));
 	CHECK(!elf_find_sym(elf, "GOMP_parallel_end", &sym, NULL) && !worker_find_end(elf, sym.va, &end, NULL));
 	CHECK(start && end && start != end && !cut_find(elf, start, &cut, NULL) && !cut_find(elf, end, &cut, NULL));
-	elf_close(elf);
 }
 
 static void test_libs(void)
@@ -175,7 +172,7 @@ static void test_forks(void)
 {
 	static const struct fork_names names = {"__kmp_fork_call", "__kmp_invoke_microtask", "__kmpc_fork_call",
 						"GOMP_parallel_end"};
-	struct elf *elf = open_lib(LLVM), *gomp = open_lib(GOMP);
+	FREED(elf_closed) struct elf *elf = open_lib(LLVM), *gomp = open_lib(GOMP);
 	struct err e = {0};
 	struct fork f = {0};
 
@@ -195,19 +192,16 @@ static void test_forks(void)
 	}
 	TEST("libgomp is not mistaken for libomp")
 	CHECK(gomp && fork_find(gomp, &names, &f, &e) == -ENOENT && e.why[0]);
-	elf_close(elf);
-	elf_close(gomp);
 }
 
 static void test_none(void)
 {
-	struct elf *self = open_lib("/proc/self/exe");
+	FREED(elf_closed) struct elf *self = open_lib("/proc/self/exe");
 	struct err e = {0};
 	struct worker w;
 
 	TEST("a program that is not libgomp has no such points, and the error has a reason")
 	CHECK(worker_find(self, &w, &e) == -ENOENT && e.why[0]);
-	elf_close(self);
 }
 
 int main(void)

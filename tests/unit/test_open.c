@@ -78,7 +78,7 @@ static char *render(const char *view, struct mdl *m)
 
 static void test_tables(void)
 {
-	struct mdl *m = fill();
+	FREED(model_freed) struct mdl *m = fill();
 	char *text;
 
 	TEST("the table shows calls that have been open for long with their state, and escapes hostile names")
@@ -102,14 +102,13 @@ static void test_tables(void)
 		CHECK(strstr(text, ",\"sleeping\",\"futex: futex_do_wait\",5,10000000000,,"));
 		free(text);
 	}
-	mdl_free(m);
 }
 
 static void test_model(void)
 {
-	struct mdl *m = fill(), *sum = mdl_sum(m), *again = mdl_new();
+	FREED(model_freed) struct mdl *m = fill(), *sum = mdl_sum(m), *again = mdl_new();
 	const struct mxbpf_open *o;
-	struct buf recs = {0};
+	FREED(buf_fini) struct buf recs = {0};
 	size_t n;
 
 	TEST("the longest open call is first, also after emitting, and a sum of processes keeps the process id")
@@ -126,10 +125,6 @@ static void test_model(void)
 		CHECK(!strcmp(syscall_name(FUTEX), "futex") && !strcmp(syscall_name(0), "read"));
 		CHECK(!syscall_name(-1) && !syscall_name(100000));
 	}
-	buf_fini(&recs);
-	mdl_free(m);
-	mdl_free(sum);
-	mdl_free(again);
 }
 
 int main(void)

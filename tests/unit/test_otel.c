@@ -26,10 +26,9 @@ static void set_all(const char *all, const char *metrics)
 static bool url_is(const char *given, const char *want)
 {
 	struct err e = {0};
-	char *url = otel_url(given, &e);
+	FREED(memory_freed) char *url = otel_url(given, &e);
 	const bool same = want ? url && !strcmp(url, want) : !url;
 
-	free(url);
 	return same && !e.code;
 }
 
@@ -114,7 +113,7 @@ static const char *value_of(const struct buf *resource, const char *name)
 
 static void test_resource(void)
 {
-	struct buf r = {0};
+	FREED(otel_resource_fini) struct buf r = {0};
 	struct err e = {0};
 
 	CHECK(!otel_resource(&r, &e));
@@ -127,7 +126,6 @@ static void test_resource(void)
 	CHECK(!otel_resource(&r, &e));
 	CHECK(!strcmp(value_of(&r, "service.name"), "mine") && !strcmp(value_of(&r, "host.name"), "h\xc3\xa9"));
 	CHECK(!strcmp(value_of(&r, "x"), "\\xff")); /* no invalid UTF-8 */
-	otel_resource_fini(&r);
 }
 
 static void test_timeout(void)
@@ -184,7 +182,7 @@ static bool refuses(const char *trailers, char why[PUSH_WHY_BYTES])
 {
 	const push_refused_fn fn = push_profile_refused(push_profile_form("http://h/x.ProfileStoreService/WriteRaw"));
 	const size_t len = strlen(trailers);
-	char *answer = malloc(10 + len);
+	FREED(memory_freed) char *answer = malloc(10 + len);
 	bool refused;
 
 	memcpy(answer, "\0\0\0\0\0\x80\0\0\0", 9);
@@ -196,7 +194,6 @@ static bool refuses(const char *trailers, char why[PUSH_WHY_BYTES])
 	fn(answer, 10 + len - 1, why);
 	answer[9]--;
 	fn(answer, 10 + len, why);
-	free(answer);
 	return refused;
 }
 

@@ -361,7 +361,7 @@ static void joined_lines(void)
 	static const char part[] = "{\n    \"a  b\": [\n        1,\n        2\n    ]\n}";
 	static const char want[] = "{\"a  b\": [1,2]}";
 	const size_t n = 40000, len = sizeof(part) - 1, want_len = sizeof(want) - 1;
-	char *all = malloc(n * len), *got = malloc(2 * n * want_len + 8);
+	FREED(memory_freed) char *all = malloc(n * len), *got = malloc(2 * n * want_len + 8);
 	struct out *o = open_out("f", false);
 	size_t i, bad = 0;
 	FILE *f;
@@ -380,8 +380,6 @@ static void joined_lines(void)
 	for (i = 0; i < 2 * n; i++)
 		bad += !!memcmp(got + i * want_len, want, want_len);
 	CHECK(!bad && !memcmp(got + 2 * n * want_len, "\n  .\n", 5));
-	free(all);
-	free(got);
 }
 
 static void full_disk(void)

@@ -21,10 +21,9 @@ static struct tgt_file files[2];
 
 static unsigned match(const char *line)
 {
-	char *text = strdup(line);
+	FREED(memory_freed) char *text = strdup(line);
 	unsigned mask = tgt_maps_match(text, globs, files);
 
-	free(text);
 	return mask;
 }
 

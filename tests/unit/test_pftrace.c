@@ -201,14 +201,13 @@ static void test_span(void)
 {
 	TEST("a span is a beginning and an end on the track of its thread, with its name, its category and its args")
 	{
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 		struct packet p, begun = {0}, ended = {0};
-		struct file f;
 		uint64_t track = 0;
 
 		name(&t, OP, MXBPF_NAME_SPAN, "conv", 4);
 		op(&t, PID + 1, 1000, 3500, 0xabc);
-		f = file_of(&t);
+		FREED(file_free) struct file f = file_of(&t);
 		while (packet(&f, &p)) {
 			const struct bytes thread = bytes_in(p.track, 4);
 
@@ -224,15 +223,12 @@ static void test_span(void)
 		CHECK(number_in(arg(&f, &begun, "self_ns"), 3) == 2500);
 		CHECK(text_is(bytes_in(arg(&f, &begun, "device"), 6), "cpu/0"));
 		CHECK(text_is(bytes_in(arg(&f, &begun, "link"), 6), "0xabc"));
-		file_free(&f);
-		tape_free(&t);
 	}
 
 	TEST("spans that overlap have tracks of their own, and an arrow has the same id at both ends")
 	{
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 		struct packet p;
-		struct file f;
 		uint64_t on[2] = {0}, out = 0, in = 0;
 		unsigned n = 0;
 
@@ -240,7 +236,7 @@ static void test_span(void)
 		span(&t, API, PID, 100, 200);
 		async_op(&t, PID, 300, 500, 7);
 		async_op(&t, PID, 400, 600, 8);
-		f = file_of(&t);
+		FREED(file_free) struct file f = file_of(&t);
 		while (packet(&f, &p)) {
 			if (p.type != 1)
 				continue;
@@ -250,8 +246,6 @@ static void test_span(void)
 			in += number_in(p.event, 48);
 		}
 		CHECK(!f.bad && n == 2 && on[0] != on[1] && out && out == in);
-		file_free(&f);
-		tape_free(&t);
 	}
 }
 
@@ -259,18 +253,15 @@ static void test_bounds(void)
 {
 	TEST("texts from the target become valid UTF-8")
 	{
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 		struct packet p, begun = {0};
-		struct file f;
 
 		name(&t, API, MXBPF_NAME_SPAN, "a\xff\"\\\n\x01z", 7);
 		span(&t, API, PID, 100, 200);
-		f = file_of(&t);
+		FREED(file_free) struct file f = file_of(&t);
 		while (packet(&f, &p))
 			begun = p.type == 1 ? p : begun;
 		CHECK(!f.bad && text_is(begun.name, "a\xef\xbf\xbd\"\\\n\x01z"));
-		file_free(&f);
-		tape_free(&t);
 	}
 
 	TEST("the last number of args ends where the args end, whatever stands behind them")
@@ -291,54 +282,46 @@ static void test_bounds(void)
 	TEST("what the trace is about is whole, also if it is longer than the buffer of an output")
 	{
 		const size_t len = 600000;
-		char *command = malloc(len + 1);
-		struct tape t = tape_new();
-		struct file f;
+		FREED(memory_freed) char *command = malloc(len + 1);
+		FREED(tape_free) struct tape t = tape_new();
 
 		memset(command, 'x', len);
 		command[len] = '\0';
 		t.session.cmdline = command;
 		span(&t, API, PID, 100, 200);
-		f = file_of(&t);
+		FREED(file_free) struct file f = file_of(&t);
 		CHECK(f.len > len && memmem(f.data, f.len, "{\"mxbpf_version\":", 17) &&
 		      memmem(f.data, f.len, "\"probes\":", 9));
-		file_free(&f);
-		tape_free(&t);
-		free(command);
 	}
 
 	TEST("numbers of texts begin anew when there are too many, and no packet needs an older one")
 	{
 		const unsigned spans = 90000;
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 		struct packet p;
-		struct file f;
 		unsigned i, n = 0, wrong = 0;
 
 		for (i = 0; i < spans; i++)
 			op(&t, PID, 1000 + 10 * i, 1005 + 10 * i, 0x10000 + i); /* each link is a text of its own */
-		f = file_of(&t);
+		FREED(file_free) struct file f = file_of(&t);
 		while (packet(&f, &p)) {
 			n += p.type == 1;
 			wrong += p.type == 1 && !text_is(p.category, "cpu_op");
 		}
 		CHECK(!f.bad && n == spans && !wrong && f.cleared == 2);
-		file_free(&f);
-		tape_free(&t);
 	}
 
 	TEST("a file that is cut has all packets before the cut, and the tracks come before what is on them")
 	{
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 		struct packet p;
-		struct file f;
 		uint64_t known = 0;
 		unsigned whole, i, wrong = 0;
 		size_t cut;
 
 		for (i = 0; i < 20; i++)
 			span(&t, API, PID + i % 3, 100 * i, 100 * i + 50);
-		f = file_of(&t);
+		FREED(file_free) struct file f = file_of(&t);
 		while (packet(&f, &p)) {
 			known = p.track.at && number_in(p.track, 1) > known ? number_in(p.track, 1) : known;
 			wrong += p.on > known;
@@ -353,15 +336,12 @@ static void test_bounds(void)
 			wrong += !f.packets || f.packets >= whole;
 		}
 		CHECK(!wrong);
-		file_free(&f);
-		tape_free(&t);
 	}
 
 	TEST("a plain span needs at most 60 bytes")
 	{
 		const unsigned spans = 10000;
-		struct tape t = tape_new();
-		struct file f;
+		FREED(tape_free) struct tape t = tape_new();
 		unsigned i;
 
 		for (i = 0; i < spans; i++) {
@@ -372,10 +352,8 @@ static void test_bounds(void)
 			s->cpu = s->account.end_cpu = 1;
 			s->account.on_cpu_ns = s->dur_ns;
 		}
-		f = file_of(&t);
+		FREED(file_free) struct file f = file_of(&t);
 		CHECK(f.len < 60ul * spans);
-		file_free(&f);
-		tape_free(&t);
 	}
 }
 

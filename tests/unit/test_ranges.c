@@ -60,8 +60,8 @@ static struct mdl *model(void)
 
 static void test_innermost(void)
 {
-	struct mdl *m = model();
-	struct buf b = {0};
+	FREED(model_freed) struct mdl *m = model();
+	FREED(buf_fini) struct buf b = {0};
 
 	TEST("a call is in the innermost range of its thread that is open from its start to its end")
 	{
@@ -92,14 +92,12 @@ static void test_innermost(void)
 		CHECK(!feed(m, &b));
 		CHECK(calls(m, MXBPF_CLASS_OPERATOR, OP, INNER) == 4 && calls(m, MXBPF_CLASS_OPERATOR, OP, OUTER) == 3);
 	}
-	buf_fini(&b);
-	mdl_free(m);
 }
 
 static void test_unbalanced(void)
 {
-	struct mdl *m = model();
-	struct buf b = {0};
+	FREED(model_freed) struct mdl *m = model();
+	FREED(buf_fini) struct buf b = {0};
 	unsigned i;
 
 	TEST("a range whose end was not seen is over at the next push at its depth")
@@ -123,8 +121,6 @@ static void test_unbalanced(void)
 		CHECK(calls(m, MXBPF_CLASS_OPERATOR, OP, OUTER) == 1);
 		CHECK(calls(m, MXBPF_CLASS_EVENT, INNER, OUTER) == 20000);
 	}
-	buf_fini(&b);
-	mdl_free(m);
 }
 
 static void test_values(void)
@@ -134,8 +130,8 @@ static void test_values(void)
 				.schema_id = SCHEMA,
 				.tid = TID,
 				.data = {.values = {7, 4096, 2}, .nvalues = 3}};
-	struct mdl *m = mdl_new();
-	struct buf b = {0};
+	FREED(model_freed) struct mdl *m = mdl_new();
+	FREED(buf_fini) struct buf b = {0};
 	uint64_t v = 0;
 
 	TEST("a number of a payload is found by its name, of a range that is found by its span")
@@ -154,8 +150,6 @@ static void test_values(void)
 		r.data.nvalues = 2; /* a target that lies */
 		CHECK(!ranges_value(m, &r, "op", &v));
 	}
-	buf_fini(&b);
-	mdl_free(m);
 }
 
 /* A range of emit_nvtx() with a number in its name. */
@@ -182,8 +176,8 @@ static void test_numbers(void)
 				.flags = MXBPF_SPAN_SEQ};
 	const struct tbl *joins;
 	const struct mxbpf_join *j;
-	struct mdl *m = mdl_new();
-	struct buf b = {0};
+	FREED(model_freed) struct mdl *m = mdl_new();
+	FREED(buf_fini) struct buf b = {0};
 
 	put_name(&b, OUTER, MXBPF_NAME_SPAN, "aten::mm");
 	put_name(&b, INNER, MXBPF_NAME_SPAN, "MmBackward0");
@@ -212,8 +206,6 @@ static void test_numbers(void)
 		j = tbl_at(joins, 0);
 		CHECK(tbl_count(joins) == 1 && j->count == 2 && j->bwd_count == 2);
 	}
-	buf_fini(&b);
-	mdl_free(m);
 }
 
 int main(void)

@@ -16,6 +16,9 @@
 #include "mxbpf_file.h"
 #include "unit.h"
 
+FREES(writer_freed, struct rec_writer, rec_writer_free)
+FREES(reader_closed, struct rec_reader, rec_reader_close)
+
 #define START_NS  1000000000ull
 #define HEAD	  sizeof(struct mxbpf_chunk)
 #define SLOT0_OFF MXBPF_SLOT_BYTES
@@ -113,7 +116,7 @@ static struct mdl *named_model(void)
 /* Appends n records from number `first` on, as one append and one window of the model. */
 static int append(struct rec_writer *w, struct mdl *m, uint64_t first, uint64_t n, struct buf *all)
 {
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 	struct mxbpf_loss loss = {.attempted = first + n, .stored = first + n};
 	uint64_t i;
 	int ret;
@@ -127,7 +130,6 @@ static int append(struct rec_writer *w, struct mdl *m, uint64_t first, uint64_t 
 	CHECK(!mdl_feed(m, b.data, b.len));
 	ret = rec_writer_append(w, b.data, b.len, m, &loss);
 	CHECK(!all || !buf_put(all, b.data, b.len));
-	buf_fini(&b);
 	return ret;
 }
 
@@ -212,11 +214,9 @@ static bool same_model(struct mdl *a, struct mdl *b)
 
 static bool same_session(const struct mdl_session *a, const struct mdl_session *b)
 {
-	char *x = rec_meta_write(a), *y = rec_meta_write(b);
+	FREED(memory_freed) char *x = rec_meta_write(a), *y = rec_meta_write(b);
 	bool equal = x && y && !strcmp(x, y);
 
-	free(x);
-	free(y);
 	return equal;
 }
 
@@ -224,34 +224,27 @@ static bool same_session(const struct mdl_session *a, const struct mdl_session *
 
 static void round_trip(void)
 {
-	struct rec_writer *w = new_writer(0);
-	struct mdl *m = named_model(), *back = mdl_new();
-	struct buf in = {0}, out = {0};
-	struct rec_reader *r;
+	FREED(writer_freed) struct rec_writer *w = new_writer(0);
+	FREED(model_freed) struct mdl *m = named_model(), *back = mdl_new();
+	FREED(buf_fini) struct buf in = {0}, out = {0};
 	uint64_t i;
 	int end;
 
 	for (i = 0; i < 40; i++) /* 2.3 MB, so several slots */
 		CHECK(!append(w, m, i * 1000, 1000, &in));
 	CHECK(!rec_writer_finish(w, m, &session, &e) && !rec_writer_cut_records(w));
-	r = open_fd(rec_writer_fd(w));
+	FREED(reader_closed) struct rec_reader *r = open_fd(rec_writer_fd(w));
 	collect(r, &out, &end);
 	CHECK(!end && same(&in, &out));
 	CHECK(rec_reader_source(r)->total_bytes > in.len && rec_reader_source(r)->total_bytes < in.len + (1 << 16));
 	CHECK(!rec_reader_model(r, back, &e) && same_model(m, back));
 	CHECK(!strcmp(mdl_thread_name(back, 42, 43), "engine"));
 	CHECK(same_session(rec_reader_session(r), &session) && !rec_reader_session(r)->incomplete);
-	rec_reader_close(r);
-	rec_writer_free(w);
-	mdl_free(m);
-	mdl_free(back);
-	buf_fini(&in);
-	buf_fini(&out);
 }
 
 static void metadata(void)
 {
-	char *json = rec_meta_write(&session);
+	FREED(memory_freed) char *json = rec_meta_write(&session);
 	struct mdl_session s;
 	size_t n;
 
@@ -269,7 +262,6 @@ static void metadata(void)
 		CHECK(rec_meta_read(json, n, &s, &e) == -EBADMSG);
 		mdl_session_fini(&s);
 	}
-	free(json);
 }
 
 /* Walks the chunks of one slot by the format alone: the NAME of every id must come before its first use. */
@@ -306,8 +298,8 @@ static void check_slot_names(int fd, uint64_t slot_off, unsigned *chunks)
 
 static void slots_stand_alone(void)
 {
-	struct rec_writer *w = new_writer(0);
-	struct mdl *m = named_model();
+	FREED(writer_freed) struct rec_writer *w = new_writer(0);
+	FREED(model_freed) struct mdl *m = named_model();
 	unsigned chunks = 0, nslots, i;
 
 	for (i = 0; i < 50; i++)
@@ -316,8 +308,6 @@ static void slots_stand_alone(void)
 	for (i = 0; i < nslots; i++)
 		check_slot_names(rec_writer_fd(w), SLOT0_OFF + i * MXBPF_SLOT_BYTES, &chunks);
 	CHECK(nslots > 2 && chunks > 50 && chunks < 50 + nslots); /* an append is split at the end of a slot */
-	rec_writer_free(w);
-	mdl_free(m);
 }
 
 /* A small recording of three appends with four records each. Chunk sizes are read by the format alone. */
@@ -333,7 +323,7 @@ struct small {
 
 static void small_open(struct small *s, bool finish)
 {
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	struct mxbpf_chunk c;
 	uint64_t off = SLOT0_OFF;
 	int i;
@@ -355,7 +345,6 @@ static void small_open(struct small *s, bool finish)
 		CHECK(!rec_writer_finish(s->w, m, &session, &e));
 	s->end_off = SLOT0_OFF + MXBPF_SLOT_BYTES;
 	s->size = file_size(s->fd);
-	mdl_free(m);
 }
 
 static void small_close(struct small *s)
@@ -366,9 +355,9 @@ static void small_close(struct small *s)
 
 static void check_cut(const struct small *s, uint64_t size)
 {
-	struct rec_reader *r = open_fd(s->fd);
-	struct mdl *m = mdl_new();
-	struct buf out = {0};
+	FREED(reader_closed) struct rec_reader *r = open_fd(s->fd);
+	FREED(model_freed) struct mdl *m = mdl_new();
+	FREED(buf_fini) struct buf out = {0};
 	char want[64];
 	size_t len = 0;
 	int i, end;
@@ -376,7 +365,6 @@ static void check_cut(const struct small *s, uint64_t size)
 	if (size < s->meta_end) {
 		snprintf(want, sizeof(want), "cut before its first record, at offset %llu", (unsigned long long)size);
 		CHECK(!r && !strcmp(e.why, size ? want : "not an mxbpf recording"));
-		mdl_free(m);
 		return;
 	}
 	CHECK(r);
@@ -391,14 +379,11 @@ static void check_cut(const struct small *s, uint64_t size)
 	CHECK(!rec_reader_model(r, m, &e));
 	mdl_rows(m, MXBPF_CLASS_OPERATOR, &len);
 	CHECK(!len == !i);
-	mdl_free(m);
-	buf_fini(&out);
-	rec_reader_close(r);
 }
 
 static void cut_anywhere(void)
 {
-	struct small s;
+	FREED(small_close) struct small s = {0};
 	uint64_t size;
 
 	small_open(&s, true);
@@ -409,7 +394,6 @@ static void cut_anywhere(void)
 		CHECK(!ftruncate(s.fd, (off_t)size));
 		check_cut(&s, size);
 	}
-	small_close(&s);
 }
 
 /* A record that the reader returns must be one that was written. */
@@ -435,9 +419,9 @@ static bool known_records(const struct small *s, const struct buf *out)
  */
 static void check_damage(const struct small *s, bool finished)
 {
-	struct rec_reader *r = open_fd(s->fd);
-	struct mdl *m = mdl_new();
-	struct buf out = {0};
+	FREED(reader_closed) struct rec_reader *r = open_fd(s->fd);
+	FREED(model_freed) struct mdl *m = mdl_new();
+	FREED(buf_fini) struct buf out = {0};
 	int end;
 
 	if (r) {
@@ -456,14 +440,11 @@ static void check_damage(const struct small *s, bool finished)
 		CHECK(!strncmp(e.why, "damaged at offset ", 18) || !strcmp(e.why, "not an mxbpf recording") ||
 		      !strncmp(e.why, "written by a newer mxbpf (format ", 33));
 	}
-	mdl_free(m);
-	buf_fini(&out);
-	rec_reader_close(r);
 }
 
 static void flip_anywhere(bool finished)
 {
-	struct small s;
+	FREED(small_close) struct small s = {0};
 	unsigned char byte, wrong;
 	uint64_t off;
 	int bit;
@@ -482,7 +463,6 @@ static void flip_anywhere(bool finished)
 		}
 		CHECK(pwrite(s.fd, &byte, 1, (off_t)off) == 1);
 	}
-	small_close(&s);
 }
 
 /* Zeroes a chunk of the small file, as a disk that lost a page would. The sequence numbers reveal the loss. */
@@ -490,13 +470,12 @@ static void lost_chunk(void)
 {
 	struct small s;
 	char zeros[4096] = {0};
-	struct buf out = {0};
-	struct rec_reader *r;
+	FREED(buf_fini) struct buf out = {0};
 	int end;
 
 	small_open(&s, true);
 	CHECK(pwrite(s.fd, zeros, s.chunk_end[2] - s.chunk_end[1], (off_t)s.chunk_end[1]) > 0);
-	r = open_fd(s.fd);
+	FREED(reader_closed) struct rec_reader *r = open_fd(s.fd);
 	collect(r, &out, &end);
 	CHECK(end == -EBADMSG && out.len == s.recs_end[1]);
 	rec_reader_close(r);
@@ -508,17 +487,14 @@ static void lost_chunk(void)
 	r = open_fd(s.fd);
 	collect(r, &out, &end);
 	CHECK(end == -EBADMSG && !out.len);
-	rec_reader_close(r);
-	buf_fini(&out);
 	small_close(&s);
 }
 
 static void refuses(int fd, const char *why)
 {
-	struct rec_reader *r = open_fd(fd);
+	FREED(reader_closed) struct rec_reader *r = open_fd(fd);
 
 	CHECK(!r && !strncmp(e.why, why, strlen(why)));
-	rec_reader_close(r);
 }
 
 static void wrong_byte(int fd, uint64_t off)
@@ -533,8 +509,8 @@ static void wrong_byte(int fd, uint64_t off)
 /* Valid chunks after the bad one, in its slot or in a later slot, prove that no crash has truncated the file. */
 static void damage_in_the_middle(void)
 {
-	struct rec_writer *w = new_writer(0);
-	struct mdl *m = named_model();
+	FREED(writer_freed) struct rec_writer *w = new_writer(0);
+	FREED(model_freed) struct mdl *m = named_model();
 	struct small s;
 	char why[64];
 	uint64_t i;
@@ -550,16 +526,14 @@ static void damage_in_the_middle(void)
 	wrong_byte(rec_writer_fd(w), SLOT0_OFF + MXBPF_SLOT_BYTES); /* not even a chunk any more */
 	snprintf(why, sizeof(why), "damaged at offset %u", SLOT0_OFF + MXBPF_SLOT_BYTES);
 	refuses(rec_writer_fd(w), why);
-	rec_writer_free(w);
-	mdl_free(m);
 }
 
 /* ---- --max-size */
 
 static void check_ring(int fd, const struct buf *in, uint64_t total, uint64_t cut, bool incomplete)
 {
-	struct rec_reader *r = open_fd(fd);
-	struct buf out = {0};
+	FREED(reader_closed) struct rec_reader *r = open_fd(fd);
+	FREED(buf_fini) struct buf out = {0};
 	uint64_t n = 0;
 	size_t pos = 0;
 	bool bad;
@@ -576,16 +550,13 @@ static void check_ring(int fd, const struct buf *in, uint64_t total, uint64_t cu
 		n++;
 	CHECK(n + cut == total);
 	CHECK(rec_reader_session(r)->cut_records == cut && rec_reader_session(r)->incomplete == incomplete);
-	rec_reader_close(r);
-	buf_fini(&out);
 }
 
 static void max_size(void)
 {
 	struct rec_writer *w = new_writer(1); /* the minimum: four slots */
-	struct mdl *m = named_model(), *back = mdl_new();
-	struct buf in = {0};
-	struct rec_reader *r;
+	FREED(model_freed) struct mdl *m = named_model(), *back = mdl_new();
+	FREED(buf_fini) struct buf in = {0};
 	uint64_t i, total = 0, cut;
 
 	for (i = 0; i < 60; i++) {
@@ -599,13 +570,9 @@ static void max_size(void)
 	CHECK(!rec_writer_finish(w, m, &session, &e) && rec_writer_cut_records(w) == cut);
 	check_ring(rec_writer_fd(w), &in, total, cut, false);
 	/* The tables must still include the dropped records. */
-	r = open_fd(rec_writer_fd(w));
+	FREED(reader_closed) struct rec_reader *r = open_fd(rec_writer_fd(w));
 	CHECK(!rec_reader_model(r, back, &e) && same_model(m, back));
-	rec_reader_close(r);
 	rec_writer_free(w);
-	mdl_free(m);
-	mdl_free(back);
-	buf_fini(&in);
 }
 
 /* Counts the records except names in slot i; raises *last_seq to the newest chunk in it. */
@@ -658,9 +625,9 @@ static void check_torn(struct rec_writer *w, const struct buf *in, uint64_t tota
 
 static void torn_ring(void)
 {
-	struct rec_writer *w = new_writer(1);
-	struct mdl *m = named_model();
-	struct buf in = {0};
+	FREED(writer_freed) struct rec_writer *w = new_writer(1);
+	FREED(model_freed) struct mdl *m = named_model();
+	FREED(buf_fini) struct buf in = {0};
 	uint64_t total = 0;
 
 	/* Fills three slots and begins the fourth. */
@@ -671,9 +638,6 @@ static void torn_ring(void)
 	for (; !rec_writer_cut_records(w); total += 100)
 		CHECK(!append(w, m, total, 100, &in));
 	check_torn(w, &in, total, 1);
-	rec_writer_free(w);
-	mdl_free(m);
-	buf_fini(&in);
 }
 
 /* ---- other files */
@@ -681,7 +645,7 @@ static void torn_ring(void)
 static void other_files(void)
 {
 	struct mxbpf_file_header h;
-	struct small s;
+	FREED(small_close) struct small s = {0};
 	int fd = new_file(), p[2];
 
 	refuses(fd, "not an mxbpf recording");
@@ -710,7 +674,6 @@ static void other_files(void)
 	h.minor = 0;
 	CHECK(pwrite(s.fd, &h, sizeof(h), 0) == sizeof(h));
 	refuses(s.fd, "damaged at offset 0");
-	small_close(&s);
 }
 
 /* ---- a full disk, on a tmpfs of its own */
@@ -718,9 +681,9 @@ static void other_files(void)
 static void full_disk(void)
 {
 	char dir[] = "/tmp/test_record.XXXXXX", path[64];
-	struct mdl *m = named_model();
+	FREED(model_freed) struct mdl *m = named_model();
 	struct rec_writer *w = NULL;
-	struct buf in = {0}, out = {0};
+	FREED(buf_fini) struct buf in = {0}, out = {0};
 	struct rec_reader *r;
 	uint64_t total = 0;
 	int end;
@@ -746,9 +709,6 @@ static void full_disk(void)
 	rec_reader_close(r);
 	rec_writer_free(w);
 	CHECK(!umount(dir) && !rmdir(dir));
-	mdl_free(m);
-	buf_fini(&in);
-	buf_fini(&out);
 }
 
 int main(void)

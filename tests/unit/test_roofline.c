@@ -264,7 +264,7 @@ static void test_join(void)
 		unsigned i, k, apart;
 
 		for (i = 0; i < 12; i++) {
-			struct tape t = tape_new();
+			FREED(tape_free) struct tape t = tape_new();
 
 			/* A device comes first, as in a session, so that spans are kept. */
 			rec_add(&t, MXBPF_GPU_DEVICE, sizeof(struct mxbpf_gpu_device), 0);
@@ -280,12 +280,11 @@ static void test_join(void)
 			CHECK(r->calls == 1 && r->total.gpu_ns == 80 && r->self.gpu_ns == 80);
 			r = row(t.model, OUTER, ARGS);
 			CHECK(r->calls == 1 && r->total.gpu_ns == 150 && !r->self.gpu_ns);
-			tape_free(&t);
 		}
 	}
 	TEST("a call counts once although its launches arrive in several windows")
 	{
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 
 		rec_add(&t, MXBPF_GPU_DEVICE, sizeof(struct mxbpf_gpu_device), 0);
 		call(&t, MM, ARGS, 200, 300);
@@ -297,12 +296,12 @@ static void test_join(void)
 		kernel(&t, 2, 2010, 20);
 		CHECK(!fold(&t));
 		CHECK(row(t.model, MM, ARGS)->calls == 1 && row(t.model, MM, ARGS)->total.gpu_ns == 30);
-		tape_free(&t);
 	}
 	TEST("an activity that comes after a reset counts in the row of its call, which begins at 0")
 	{
-		struct tape t = tape_new();
-		struct mdl *next = mdl_new(), *last = t.model;
+		FREED(tape_free) struct tape t = tape_new();
+		FREED(model_freed) struct mdl *last = t.model;
+		struct mdl *next = mdl_new();
 
 		rec_add(&t, MXBPF_GPU_DEVICE, sizeof(struct mxbpf_gpu_device), 0);
 		call(&t, OUTER, ARGS2, 150, 160);
@@ -318,14 +317,12 @@ static void test_join(void)
 		CHECK(!fold(&t));
 		CHECK(!row(next, MM, ARGS)->calls && row(next, MM, ARGS)->total.gpu_ns == 10 &&
 		      row(next, MM, ARGS)->self.gpu_ns == 10 && !row(next, OUTER, ARGS2)->total.gpu_ns);
-		mdl_free(last);
-		tape_free(&t);
 	}
 }
 
 static void test_earlier_rows(void)
 {
-	struct tape t = tape_new();
+	FREED(tape_free) struct tape t = tape_new();
 	const struct mxbpf_agg_gpu_roof *sum;
 	struct mxbpf_agg_gpu_roof *r;
 	unsigned i;
@@ -341,14 +338,13 @@ static void test_earlier_rows(void)
 	CHECK(!fold(&t));
 	sum = row(t.model, MM, ARGS);
 	CHECK(sum->calls == 5 && sum->total.gpu_ns == 20 && sum->self.bytes == 20 && !sum->self.gpu_ns);
-	tape_free(&t);
 }
 
 static void test_limits(void)
 {
-	struct tape t = tape_new();
+	FREED(tape_free) struct tape t = tape_new();
 	struct mxbpf_gpu_limits *l = rec_add(&t, MXBPF_GPU_LIMITS, sizeof(*l), 0);
-	struct mdl *next = mdl_new();
+	FREED(model_freed) struct mdl *next = mdl_new();
 	const struct mxbpf_gpu_limits *known;
 	size_t n;
 
@@ -357,8 +353,6 @@ static void test_limits(void)
 	CHECK(!fold(&t) && !mdl_move(next, t.model, 0));
 	known = roofline_limits(next, &n);
 	CHECK(n == 1 && known->memory_bus_bits == 6144);
-	mdl_free(next);
-	tape_free(&t);
 }
 
 /* ---- tables */
@@ -384,10 +378,9 @@ static void test_tables(void)
 	{
 		static const char args[] =
 			"[[1024,1024],[1024,1024]]\n[\"c10::Half\",\"c10::Half\"]\n[[1024,1],[1024,1]]";
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 		struct mxbpf_gpu_device *d = rec_add(&t, MXBPF_GPU_DEVICE, sizeof(*d), 0);
 		struct mxbpf_gpu_limits *l;
-		char *text;
 
 		*d = (struct mxbpf_gpu_device){.h = d->h, .major = 9, .multiprocessors = 132, .clock_khz = 1980000};
 		l = rec_add(&t, MXBPF_GPU_LIMITS, sizeof(*l), 0);
@@ -402,7 +395,7 @@ static void test_tables(void)
 		kernel(&t, 1, 2000, 2500);
 		CHECK(!fold(&t));
 		t.session.features |= GPU_BIT;
-		text = written(&t, &view_modern);
+		FREED(memory_freed) char *text = written(&t, &view_modern);
 		CHECK(strstr(text, "Operators against the GPU's peaks: 2.50 us in 1 row\n"));
 		/* 2^31 operations in 2.5 us of 1,070 TFLOP/s; 6 MiB in 2.5 us of 4.92 TB/s */
 		CHECK(strstr(text, "aten::mm") && strstr(text, " 858993 ") && strstr(text, " 80% ") &&
@@ -414,8 +407,6 @@ static void test_tables(void)
 		CHECK(strstr(text, "\"roofline\": [") && strstr(text, "\"flops\": 2147483648") &&
 		      strstr(text, "\"bytes\": 6291456") && strstr(text, "\"bound\": \"compute\"") &&
 		      strstr(text, "\"type\": \"float16\""));
-		free(text);
-		tape_free(&t);
 	}
 }
 

@@ -131,9 +131,9 @@ static void test_calls(void)
 
 static void test_tables(void)
 {
-	struct mdl *m = mdl_new(), *again = mdl_new(), *sum;
+	FREED(model_freed) struct mdl *sum = NULL, *again = mdl_new(), *m = mdl_new();
 	const uint64_t names[] = {1, 3};
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 
 	put_sample(&b, 77, 0, 0, 2, names);
 	put_sample(&b, 77, 0, 0, 1, names);
@@ -146,17 +146,13 @@ static void test_tables(void)
 	CHECK(mdl_nprocesses(m) == 2);
 	sum = mdl_sum(m);
 	CHECK(count_of(sum, 0, 3) == 2 && count_of(sum, 0, 1) == 1);
-	mdl_free(sum);
-	mdl_free(again);
-	mdl_free(m);
-	buf_fini(&b);
 }
 
 static void test_claims(void)
 {
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	const uint64_t name = 1;
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 
 	put_sample(&b, 77, 0, 0, 1, &name);
 	((struct mxbpf_sample *)b.data)->nspans_low = 2;
@@ -164,15 +160,12 @@ static void test_claims(void)
 	put_sample(&b, 77, 0, 0, 1, &name);
 	((struct mxbpf_sample_span *)(b.data + sizeof(struct mxbpf_sample)))->cls = MXBPF_CLASS_MAX;
 	CHECK(feed(m, &b) == -EBADMSG);
-	mdl_free(m);
-	buf_fini(&b);
 }
 
 static void test_folded(void)
 {
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	const uint64_t names[] = {1, 3};
-	char *text;
 
 	put_name(&recs, 1, MXBPF_NAME_SPAN, "outer;op");
 	put_name(&recs, 3, MXBPF_NAME_SPAN, "inner\x1b[2J");
@@ -182,20 +175,18 @@ static void test_folded(void)
 	put_sample(&recs, 77, 0, 7, 0, NULL);
 	put_sample(&recs, 88, 5, 7, 2, names);
 	CHECK(!mdl_feed(m, recs.data, recs.len));
-	text = render(m);
+	FREED(memory_freed) char *text = render(m);
 	CHECK(!strcmp(text, "outer:op;inner\\x1b[2J;<module> (main (x).py:3);nn.Module: Net;step (train.py:12);"
 			    "[unknown];f(int) 2\n[no operator];[unknown];f(int) 1\n"));
-	free(text);
-	mdl_free(m);
 	buf_fini(&recs);
 }
 
 static void test_deep(void)
 {
 	uint64_t names[MXBPF_FRAMES_MAX];
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	unsigned i, frames = 1;
-	char *text, *c;
+	char *c;
 
 	for (i = 0; i < MXBPF_FRAMES_MAX; i++)
 		names[i] = i ? 3 : 1;
@@ -203,12 +194,10 @@ static void test_deep(void)
 	put_name(&recs, 3, MXBPF_NAME_SPAN, "inner");
 	put_sample(&recs, 77, 0, 0, MXBPF_FRAMES_MAX, names);
 	CHECK(!mdl_feed(m, recs.data, recs.len) && count_of(m, 77, 3) == 1);
-	text = render(m);
+	FREED(memory_freed) char *text = render(m);
 	for (c = text; *c; c++)
 		frames += *c == ';';
 	CHECK(frames == MXBPF_FRAMES_MAX && !strncmp(text, "outermost;inner;", 16));
-	free(text);
-	mdl_free(m);
 	buf_fini(&recs);
 }
 
@@ -261,9 +250,9 @@ static void set_between(struct buf *b)
 
 static void test_slices(void)
 {
-	struct mdl *m = mdl_new(), *again = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new(), *again = mdl_new();
 	const uint64_t names[] = {1};
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 
 	put_sample(&b, 77, 0, 0, 0, NULL);
 	CHECK(!feed(m, &b));
@@ -275,9 +264,6 @@ static void test_slices(void)
 	CHECK(!feed(m, &b));
 	CHECK(!mdl_emit(m, &b) && !feed(again, &b));
 	CHECK(count_of(again, 77, 0) == 1 && count_of(again, 77, 1) == 0 && count_in(again, 77, 0, true) == 2);
-	mdl_free(m);
-	mdl_free(again);
-	buf_fini(&b);
 }
 
 int main(void)

@@ -128,10 +128,9 @@ static long try_nothing(void)
 
 static long try_demangle(void)
 {
-	char *name = demangle("_ZN2at3addERKNS_6TensorE");
+	FREED(memory_freed) char *name = demangle("_ZN2at3addERKNS_6TensorE");
 	const bool same = name && !strcmp(name, "at::add(at::Tensor const&)");
 
-	free(name);
 	return same ? 0 : -1;
 }
 

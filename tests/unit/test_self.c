@@ -80,10 +80,9 @@ static struct mdl *threads_model(void)
 static struct mdl *recorded(const struct mdl *m)
 {
 	struct mdl *again = mdl_new_like(m);
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 
 	CHECK(!mdl_emit(m, &b) && !mdl_feed(again, b.data, b.len));
-	buf_fini(&b);
 	return again;
 }
 
@@ -176,7 +175,8 @@ static void test_names(struct mdl *m)
 /* Reads the time in the heading of the table and the sum of its shares. */
 static void read_heading(struct mdl *m, enum view_by by, double *ms, double *shares)
 {
-	char *text = render("modern", m, (struct view_opts){.by = by, .width = 200}), *line, *save = NULL, *at;
+	FREED(memory_freed) char *text = render("modern", m, (struct view_opts){.by = by, .width = 200});
+	char *line, *save = NULL, *at;
 	double total;
 
 	*ms = *shares = 0;
@@ -189,7 +189,6 @@ static void read_heading(struct mdl *m, enum view_by by, double *ms, double *sha
 		if (at && sscanf(at, "%lf%%", &total) == 1)
 			*shares += total;
 	}
-	free(text);
 }
 
 static void test_headings(struct mdl *m)
@@ -245,9 +244,7 @@ static unsigned count_rows(const char *text, const char *name)
 
 static void test_annotations(struct mdl *m)
 {
-	char *t;
-
-	t = render("json", m, (struct view_opts){0});
+	FREED(memory_freed) char *t = render("json", m, (struct view_opts){0});
 	CHECK(strstr(t, "\"name\": \"aten::mm\", \"device\": \"dev1/1\", \"count\": 90,"));
 	CHECK(strstr(t, "\"name\": \"aten::mm\", \"device\": \"dev1/1\", \"count\": 5,"));
 	CHECK(count_rows(t, "\"annotation\": true") == 5 && !strstr(t, "\"bulks\""));
@@ -266,16 +263,14 @@ static void test_annotations(struct mdl *m)
 	free(t);
 	t = render("mxnet", m, (struct view_opts){0});
 	CHECK(strstr(t, "\nImperativeBulk ") && strstr(t, "\na,b "));
-	free(t);
 }
 
 /* Three bulks with nested operators, and an operator of the same name without any. */
 static void test_bulks(void)
 {
-	struct mdl *m = mdl_new(), *again;
+	FREED(model_freed) struct mdl *m = mdl_new();
 	struct mxbpf_span s;
 	unsigned i;
-	char *t;
 
 	put_name(&recs, 1, MXBPF_NAME_SPAN, "work");
 	for (i = 0; i < 4; i++) {
@@ -286,8 +281,8 @@ static void test_bulks(void)
 	}
 	CHECK(!mdl_feed(m, recs.data, recs.len));
 	recs.len = 0;
-	again = recorded(m);
-	t = render("json", again, (struct view_opts){0});
+	FREED(model_freed) struct mdl *again = recorded(m);
+	FREED(memory_freed) char *t = render("json", again, (struct view_opts){0});
 	CHECK(count_rows(t, "\"name\": \"work\"") == 1 && strstr(t, "\"count\": 4,") && strstr(t, "\"bulks\": 3,"));
 	free(t);
 	t = render("mxnet", again, (struct view_opts){0});
@@ -296,9 +291,6 @@ static void test_bulks(void)
 	/* Self time of the bulks, and the call that was an operator. */
 	t = render("json", again, (struct view_opts){.by = VIEW_BY_DEVICE});
 	CHECK(strstr(t, "\"count\": 1, \"total_ns\": 1600,"));
-	free(t);
-	mdl_free(m);
-	mdl_free(again);
 }
 
 /*
@@ -310,7 +302,7 @@ static void test_old(void)
 	struct mxbpf_span old = span(21, 1000, 1000, 600), s;
 	struct mxbpf_agg_account a = {
 		.h = {MXBPF_AGG_ACCOUNT, MXBPF_AGG_ACCOUNT_BYTES_MIN, 7, 0}, .name_id = 1, .cls = OP};
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	const struct mdl_row *r;
 	size_t n;
 
@@ -327,7 +319,6 @@ static void test_old(void)
 	kind_span((const struct mxbpf_rec *)recs.data, &s);
 	CHECK(!s.self_ns && s.dur_ns == 1000);
 	recs.len = 0;
-	mdl_free(m);
 }
 
 int main(void)

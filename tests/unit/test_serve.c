@@ -145,7 +145,7 @@ static void compression(void)
 					      ZIPPED("/metrics", "gzip")};
 	static const char *const taken[] = {ZIPPED("/text", "gzip"), ZIPPED("/text", "deflate, GZIP;q=0.5, br"),
 					    ZIPPED("/text", ",gzip ,")};
-	char *text;
+	FREED(memory_freed) char *text = NULL;
 	size_t i, n;
 
 	CHECK(status(GET("/text")) == 200 && !has("Content-Encoding"));
@@ -157,7 +157,6 @@ static void compression(void)
 	for (i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
 		CHECK(status(taken[i]) == 200 && has("Content-Encoding: gzip\r\n") && got_len < n / 2 &&
 		      inflates_to(text, n));
-	free(text);
 }
 
 /* ---- names of the host */

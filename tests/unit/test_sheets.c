@@ -251,7 +251,7 @@ static void check_object(const struct view_sheet *sh, const struct tbl_column *c
 static void check_json(const struct view_sheet *sh, const cJSON *schema)
 {
 	struct table *t = table_new(sh);
-	char *text = render("json", sh, t);
+	FREED(memory_freed) char *text = render("json", sh, t);
 	cJSON *root = cJSON_Parse(text);
 	const cJSON *rows = sh->member ? member(root, sh->member) : NULL, *of = NULL;
 
@@ -270,13 +270,13 @@ static void check_json(const struct view_sheet *sh, const cJSON *schema)
 	check_object(sh, sh->columns, cJSON_GetArrayItem(rows, 0), member(of, "properties"), t->row);
 	cJSON_Delete(root);
 	table_free(t);
-	free(text);
 }
 
 /* Returns true if a line below the headings has this value in the column of this heading. No cell contains a comma. */
 static bool has_cell(const char *csv, const char *head, const char *want)
 {
-	char *text = strdup(csv), *rest = text, *heads = strsep(&rest, "\n"), *line, *cell;
+	FREED(memory_freed) char *text = strdup(csv);
+	char *rest = text, *heads = strsep(&rest, "\n"), *line, *cell;
 	unsigned at = 0, i;
 	bool found = false;
 
@@ -288,7 +288,6 @@ static bool has_cell(const char *csv, const char *head, const char *want)
 		found |= cell && !strcmp(cell, want);
 		cell = text;
 	}
-	free(text);
 	return found;
 }
 
@@ -319,7 +318,8 @@ static void check_csv(const struct view_sheet *sh, const struct tbl_column *colu
 static void check_people(const struct view_sheet *sh)
 {
 	struct table *t = table_new(sh);
-	char *text = render("modern", sh, t), cell[64];
+	FREED(memory_freed) char *text = render("modern", sh, t);
+	char cell[64];
 	const struct tbl_column *c;
 	struct view_flat flat = {0};
 
@@ -337,7 +337,6 @@ static void check_people(const struct view_sheet *sh)
 			missing(sh, c->head, "the rows for people");
 	}
 	table_free(t);
-	free(text);
 }
 
 static char *print_lists(void)
@@ -377,7 +376,7 @@ static void check_names(const struct view_sheet *sh, const struct tbl_column *co
 
 static void check_man(const struct view_sheet *sh, const char *man)
 {
-	char head[128], *at, *end, *section;
+	char head[128], *at, *end;
 
 	snprintf(head, sizeof(head), "\n### %s\n", sh->title);
 	at = strstr(man, head);
@@ -386,9 +385,8 @@ static void check_man(const struct view_sheet *sh, const char *man)
 		return;
 	}
 	end = strstr(at + 1, "\n###");
-	section = strndup(at, end ? (size_t)(end - at) : strlen(at));
+	FREED(memory_freed) char *section = strndup(at, end ? (size_t)(end - at) : strlen(at));
 	check_names(sh, sh->columns, section);
-	free(section);
 }
 
 int main(void)

@@ -53,23 +53,22 @@ static struct mdl *steady(uint64_t name_id)
 /* Returns the only slow call, or an empty one if there is not exactly one. */
 static struct slow_call only(struct mdl *m)
 {
-	struct slow_call *all, one = {0};
+	FREED(memory_freed) struct slow_call *all = NULL;
+	struct slow_call one = {0};
 	size_t n;
 
 	CHECK(!slow_calls(m, FAULT_NS, &all, &n) && n == 1);
 	if (n == 1)
 		one = all[0];
-	free(all);
 	return one;
 }
 
 static size_t count(struct mdl *m)
 {
-	struct slow_call *all;
+	FREED(memory_freed) struct slow_call *all = NULL;
 	size_t n;
 
 	CHECK(!slow_calls(m, FAULT_NS, &all, &n));
-	free(all);
 	return n;
 }
 
@@ -108,7 +107,7 @@ static void test_causes(void)
 
 static void test_not_slow(void)
 {
-	struct mdl *m = steady(3);
+	FREED(model_freed) struct mdl *m = steady(3);
 	struct mxbpf_span s = call(3, 2 * TYPICAL - TYPICAL / 4);
 
 	put(m, s); /* less than twice as long */
@@ -123,13 +122,12 @@ static void test_not_slow(void)
 	put(m, s);
 	put(m, call(5, 5 * MS)); /* the first call of its row: no median is known */
 	CHECK(!count(m));
-	mdl_free(m);
 }
 
 /* Of two kinds of calls, one call in ten takes 20 times as long. */
 static void test_kinds(void)
 {
-	struct mdl *m = steady(3);
+	FREED(model_freed) struct mdl *m = steady(3);
 	struct slow_call slow;
 	struct mxbpf_span s;
 	unsigned i;
@@ -151,25 +149,23 @@ static void test_kinds(void)
 	put(m, s);
 	slow = only(m);
 	CHECK(slow.cause == SLOW_RUNNABLE && slow.median_ns < 2 * TYPICAL);
-	mdl_free(m);
 }
 
 static void test_short(void)
 {
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	unsigned i;
 
 	for (i = 0; i < CALLS; i++)
 		put(m, call(3, 2 * US));
 	put(m, call(3, 20 * US)); /* ten times as long, but too short to matter */
 	CHECK(!count(m));
-	mdl_free(m);
 }
 
 /* A call that seemed slow may turn out to be typical. */
 static void test_new_median(void)
 {
-	struct mdl *m = steady(3);
+	FREED(model_freed) struct mdl *m = steady(3);
 	unsigned i;
 
 	put(m, call(3, MS));
@@ -177,12 +173,11 @@ static void test_new_median(void)
 	for (i = 0; i < 3 * CALLS; i++)
 		put(m, call(3, MS));
 	CHECK(!count(m));
-	mdl_free(m);
 }
 
 static void test_nested(void)
 {
-	struct mdl *m = steady(3);
+	FREED(model_freed) struct mdl *m = steady(3);
 	struct mxbpf_span inner, outer;
 	unsigned i;
 
@@ -202,14 +197,13 @@ static void test_nested(void)
 	inner.tid++; /* on another thread it does not explain the outer call */
 	put(m, inner);
 	CHECK(count(m) == 2);
-	mdl_free(m);
 }
 
 /* The list is bounded and keeps the slowest calls. */
 static void test_bounded(void)
 {
-	struct mdl *m = mdl_new();
-	struct slow_call *all;
+	FREED(model_freed) struct mdl *m = mdl_new();
+	FREED(memory_freed) struct slow_call *all = NULL;
 	struct mxbpf_span s;
 	size_t n, i;
 
@@ -223,16 +217,14 @@ static void test_bounded(void)
 	CHECK(!slow_calls(m, FAULT_NS, &all, &n) && n == SLOW_MAX);
 	for (i = 0; i < n; i++)
 		CHECK(all[i].span.dur_ns == MS + (2 * SLOW_MAX - 1 - i) * 10 * US);
-	free(all);
-	mdl_free(m);
 }
 
 static void test_records(void)
 {
-	struct mdl *m = steady(3), *copy = mdl_new();
+	FREED(model_freed) struct mdl *m = steady(3), *copy = mdl_new();
 	struct mxbpf_span s = call(3, 5 * MS);
 	struct slow_call a, b;
-	struct buf recs = {0};
+	FREED(buf_fini) struct buf recs = {0};
 
 	s.account = (struct mxbpf_account){.on_cpu_ns = MS, .runq_ns = 4 * MS, .nivcsw = 7};
 	put(m, s);
@@ -240,9 +232,6 @@ static void test_records(void)
 	a = only(m);
 	b = only(copy);
 	CHECK(!memcmp(&a.span, &b.span, sizeof(a.span)) && a.median_ns == b.median_ns && a.cause == b.cause);
-	buf_fini(&recs);
-	mdl_free(m);
-	mdl_free(copy);
 }
 
 struct off {

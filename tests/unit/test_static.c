@@ -40,12 +40,10 @@ int static_wcwidth(wchar_t c);
 static void check_user(uid_t uid)
 {
 	struct passwd *pw = static_getpwuid(uid);
-	char *name = pw ? strdup(pw->pw_name) : NULL, *home = pw ? strdup(pw->pw_dir) : NULL;
+	FREED(memory_freed) char *name = pw ? strdup(pw->pw_name) : NULL, *home = pw ? strdup(pw->pw_dir) : NULL;
 	struct passwd *want = libc_user(uid);
 
 	CHECK(name && want && !strcmp(name, want->pw_name) && !strcmp(home, want->pw_dir));
-	free(name);
-	free(home);
 }
 
 /* The groups of the user, in any order. */

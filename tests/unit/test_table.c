@@ -93,7 +93,7 @@ static bool read_all(struct tbl *t, const struct buf *recs)
 
 static void test_rows(void)
 {
-	struct tbl t = {.def = &def}, copy = {.def = &def};
+	FREED(tbl_fini) struct tbl t = {.def = &def}, copy = {.def = &def};
 	struct row r = row_of(1, 5, 3), *at;
 	bool added;
 	unsigned i;
@@ -129,8 +129,6 @@ static void test_rows(void)
 	CHECK(tbl_count(&t) == 1 + 100 * 6);
 	CHECK(!tbl_copy(&copy, &t) && is_same(&copy, &t));
 	CHECK(tbl_add(&copy, &r, &added) && !added);
-	tbl_fini(&t);
-	tbl_fini(&copy);
 }
 
 struct reading {
@@ -157,7 +155,7 @@ static void test_latest(void)
 
 	TEST("what is of the latest row is so in whichever order rows come")
 	for (i = 0; i < 6; i++) {
-		struct tbl t = {.def = &readings};
+		FREED(tbl_fini) struct tbl t = {.def = &readings};
 		const struct reading *r;
 		bool added;
 
@@ -165,14 +163,13 @@ static void test_latest(void)
 			CHECK(tbl_add(&t, &all[orders[i][k]], &added) && added == !k);
 		r = tbl_at(&t, 0);
 		CHECK(tbl_count(&t) == 1 && r->ns == 20 && r->seq == 2 && r->value == 50);
-		tbl_fini(&t);
 	}
 }
 
 static void test_limit(void)
 {
 	struct tbl_def small = def;
-	struct tbl t = {.def = &small};
+	FREED(tbl_fini) struct tbl t = {.def = &small};
 	struct row r;
 	unsigned i;
 
@@ -185,13 +182,13 @@ static void test_limit(void)
 	}
 	CHECK(tbl_count(&t) == 6 && ((struct row *)tbl_at(&t, 4))->count == 48);
 	CHECK(!((struct row *)tbl_at(&t, 4))->place && !((struct row *)tbl_at(&t, 5))->place);
-	tbl_fini(&t);
 }
 
 static void test_records(void)
 {
-	struct tbl t = {.def = &def}, again = {.def = &def}, old = {.def = &older}, from_old = {.def = &def};
-	struct buf recs = {0}, old_recs = {0};
+	FREED(tbl_fini) struct tbl t = {.def = &def}, again = {.def = &def}, old = {.def = &older};
+	FREED(tbl_fini) struct tbl from_old = {.def = &def};
+	FREED(buf_fini) struct buf recs = {0}, old_recs = {0};
 	struct kind_id_walk id = {0};
 	const struct row *a, *b;
 	struct row r;
@@ -233,18 +230,12 @@ static void test_records(void)
 	CHECK(!tbl_emit(&old, &old_recs) && read_all(&from_old, &old_recs));
 	a = tbl_at(&from_old, 0);
 	CHECK(a->name_id == 3 && a->tgid == 9 && a->count == 4 && !a->last_ns && !a->place);
-	tbl_fini(&t);
-	tbl_fini(&again);
-	tbl_fini(&old);
-	tbl_fini(&from_old);
-	buf_fini(&recs);
-	buf_fini(&old_recs);
 }
 
 static void test_hostile(void)
 {
-	struct tbl t = {.def = &def}, read = {.def = &def};
-	struct buf recs = {0};
+	FREED(tbl_fini) struct tbl t = {.def = &def}, read = {.def = &def};
+	FREED(buf_fini) struct buf recs = {0};
 	struct mxbpf_table *at;
 	struct row r = row_of(1, 5, 1);
 
@@ -268,9 +259,6 @@ static void test_hostile(void)
 	CHECK(!kind_check(recs.data, recs.len));
 	at->ncols = UINT16_MAX;
 	CHECK(kind_check(recs.data, recs.len));
-	tbl_fini(&t);
-	tbl_fini(&read);
-	buf_fini(&recs);
 }
 
 /* Returns true if a row fits into a record and each stored column has a name of its own. */

@@ -75,7 +75,8 @@ static void parse_row(struct mdl *m, const char *category, char *line)
 
 static struct mdl *parse_table(const char *path)
 {
-	char *text = read_file(path), *save, *line, *last = NULL, *category = NULL;
+	FREED(memory_freed) char *text = read_file(path);
+	char *save, *line, *last = NULL, *category = NULL;
 	struct mdl *m = mdl_new();
 
 	for (line = strtok_r(text, "\n", &save); line; last = line, line = strtok_r(NULL, "\n", &save)) {
@@ -88,7 +89,6 @@ static struct mdl *parse_table(const char *path)
 			parse_row(m, category, line);
 		}
 	}
-	free(text);
 	return m;
 }
 
@@ -121,33 +121,29 @@ static void test_golden(const char *name, bool avg_ascending)
 {
 	const struct view_opts opts = {.sort = avg_ascending ? VIEW_SORT_AVG : VIEW_SORT_TOTAL,
 				       .ascending = avg_ascending};
-	struct mdl_session s = session_new();
-	char path[128], *want, *got;
-	struct mdl *m;
+	FREED(mdl_session_fini) struct mdl_session s = session_new();
+	FREED(memory_freed) char *want = NULL, *got = NULL;
+	char path[128];
 
 	/* The records always come from the table in default order, so the view must sort them. */
 	snprintf(path, sizeof(path), "tests/golden/mxnet/%s.table.txt", name);
-	m = parse_table(path);
+	FREED(model_freed) struct mdl *m = parse_table(path);
 	snprintf(path, sizeof(path), "tests/golden/mxnet/%s.table%s.txt", name, avg_ascending ? "-avg-asc" : "");
 	want = read_file(path);
 	got = render("mxnet", &s, m, &opts);
 	cut_comments(got);
 	same_text(path, got, want);
-	free(want);
-	free(got);
-	mdl_free(m);
-	mdl_session_fini(&s);
 }
 
 static void test_golden_json(const char *name)
 {
-	struct mdl_session s = session_new();
-	char path[128], *want, *got, *own, *p;
+	FREED(mdl_session_fini) struct mdl_session s = session_new();
+	FREED(memory_freed) char *want = NULL, *got = NULL;
+	char path[128], *own, *p;
 	cJSON *root;
-	struct mdl *m;
 
 	snprintf(path, sizeof(path), "tests/golden/mxnet/%s.table.txt", name);
-	m = parse_table(path);
+	FREED(model_freed) struct mdl *m = parse_table(path);
 	snprintf(path, sizeof(path), "tests/golden/mxnet/%s.json", name);
 	want = read_file(path);
 	got = render("mxnet-json", &s, m, &(struct view_opts){0});
@@ -159,10 +155,6 @@ static void test_golden_json(const char *name)
 	for (p = got; own && (p = strstr(p, "\n}\n")); p++)
 		memmove(own, p + 1, strlen(p + 1) + 1), p = own;
 	same_text(path, got, want);
-	free(want);
-	free(got);
-	mdl_free(m);
-	mdl_session_fini(&s);
 }
 
 /* ---- details of MXNet's layout that no reference file has */
@@ -170,9 +162,8 @@ static void test_golden_json(const char *name)
 static void test_mxnet_rows(void)
 {
 	static const uint64_t one[] = {1, 5000, 5000, 5000, 5000};
-	struct mdl_session s = session_new();
-	struct mdl *m = mdl_new();
-	char *t;
+	FREED(mdl_session_fini) struct mdl_session s = session_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 
 	feed_agg(m, OP, 0x10000, "Custom", one);
 	feed_agg(m, OP, 0x10000, "CustomOperatorWait", one);
@@ -184,16 +175,13 @@ static void test_mxnet_rows(void)
 	feed_agg(m, API, 0, NULL, one);
 	feed_agg(m, MXBPF_CLASS_WAIT, 0, "wait", one);
 	s.class_title[MXBPF_CLASS_WAIT] = strdup("Engine wait");
-	t = render("mxnet", &s, m, &(struct view_opts){0});
+	FREED(memory_freed) char *t = render("mxnet", &s, m, &(struct view_opts){0});
 	CHECK(!strstr(t, "Custom") && !strstr(t, "MXProfile") && !strstr(t, "MXSet") && !strstr(t, "MXNotify"));
 	CHECK(!strstr(t, "Engine wait") && !strstr(t, "Device Storage"));
 	CHECK(strstr(t, "dot                                     4           0.0080           0.0010           0.0050"
 			"           0.0020\n"));
 	CHECK(strstr(t, "[unreadable]                            1 "));
 	CHECK(strstr(t, "MXNet C API Calls                       1           0.0010 "));
-	free(t);
-	mdl_free(m);
-	mdl_session_fini(&s);
 }
 
 /* ---- the modern layout */
@@ -206,22 +194,22 @@ static struct mdl *plain_model(void)
 static size_t widest_line(const char *text)
 {
 	size_t max = 0, n;
-	char *line = strdup(text), *save, *p;
+	FREED(memory_freed) char *line = strdup(text);
+	char *save, *p;
 
 	for (p = strtok_r(line, "\n", &save); p; p = strtok_r(NULL, "\n", &save)) {
 		n = fmt_columns(p);
 		max = n > max ? n : max;
 	}
-	free(line);
 	return max;
 }
 
 static void test_modern_width(void)
 {
 	static const char heads[] = "calls  total   self    avg    min    p50    p99    max share";
-	struct mdl_session s = session_new();
-	struct mdl *m = plain_model(), *few = mdl_new();
-	char *t = render("modern", &s, m, &(struct view_opts){0});
+	FREED(mdl_session_fini) struct mdl_session s = session_new();
+	FREED(model_freed) struct mdl *m = plain_model(), *few = mdl_new();
+	FREED(memory_freed) char *t = render("modern", &s, m, &(struct view_opts){0});
 
 	CHECK(widest_line(t) <= 100);
 	CHECK(strstr(t, "\n_backward_FullyConnected ") && strstr(t, " min "));
@@ -236,24 +224,20 @@ static void test_modern_width(void)
 	t = render("modern", &s, few, &(struct view_opts){0});
 	CHECK(strstr(t, heads) && strstr(t, " device ") && strstr(t, " cpu/1 "));
 	CHECK(widest_line(t) <= 100);
-	free(t);
-	mdl_free(m);
-	mdl_free(few);
-	mdl_session_fini(&s);
 }
 
 static void test_modern_names(void)
 {
 	static const uint64_t one[] = {1, 5000, 5000, 5000, 5000};
-	struct mdl_session s = session_new();
-	struct mdl *m = mdl_new();
-	char *t, *wide;
+	FREED(mdl_session_fini) struct mdl_session s = session_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
+	char *wide;
 
 	feed_agg(m, OP, 0, "[_identity_with_attr_like_rhs,_backward_sum,_backward_Activation,_backward_FullyConnected]",
 		 one);
 	feed_agg(m, OP, 0, "ops\xc3\xa9\x1b[2Jdel\xff", one);
 	feed_agg(m, OP, 0, NULL, one);
-	t = render("modern", &s, m, &(struct view_opts){0});
+	FREED(memory_freed) char *t = render("modern", &s, m, &(struct view_opts){0});
 	CHECK(widest_line(t) <= 100 && strstr(t, "[_identity") && strstr(t, "…") && strstr(t, "Connected] "));
 	CHECK(!strchr(t, 0x1b) && strstr(t, "ops\xc3\xa9\\x1b[2Jdel\\xff ") && strstr(t, "\n[unreadable] "));
 	wide = render("modern", &s, m, &(struct view_opts){.width = 160});
@@ -262,17 +246,14 @@ static void test_modern_names(void)
 	free(wide);
 	t = render("mxnet", &s, m, &(struct view_opts){0});
 	CHECK(!strchr(t, 0x1b));
-	free(t);
-	mdl_free(m);
-	mdl_session_fini(&s);
 }
 
 static void test_long_name(void)
 {
 	static const uint64_t one[] = {1, 5000, 5000, 5000, 5000};
-	struct mdl_session s = session_new();
-	struct mdl *m = mdl_new();
-	char name[MXBPF_NAME_BYTES_MAX + 1], *t;
+	FREED(mdl_session_fini) struct mdl_session s = session_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
+	char name[MXBPF_NAME_BYTES_MAX + 1];
 	size_t i;
 
 	name[0] = 'x'; /* an odd offset, so that a two-byte character spans every power of two */
@@ -280,7 +261,7 @@ static void test_long_name(void)
 		memcpy(name + i, "\xc3\xa9", 2);
 	name[i] = 0;
 	feed_agg(m, OP, 0, name, one);
-	t = render("json", &s, m, &(struct view_opts){0});
+	FREED(memory_freed) char *t = render("json", &s, m, &(struct view_opts){0});
 	CHECK(strstr(t, name));
 	free(t);
 	t = render("mxnet", &s, m, &(struct view_opts){0});
@@ -288,32 +269,26 @@ static void test_long_name(void)
 	free(t);
 	t = render("modern", &s, m, &(struct view_opts){0});
 	CHECK(widest_line(t) <= 100);
-	free(t);
-	mdl_free(m);
-	mdl_session_fini(&s);
 }
 
 static void test_empty(void)
 {
-	struct mdl_session s = session_new();
-	struct mdl *m = mdl_new();
-	char *t = render("modern", &s, m, &(struct view_opts){0});
+	FREED(mdl_session_fini) struct mdl_session s = session_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
+	FREED(memory_freed) char *t = render("modern", &s, m, &(struct view_opts){0});
 
 	CHECK(strstr(t, "operator: nothing seen\n") && strstr(t, "MXNET_C_API: nothing seen\n"));
 	CHECK(strstr(t, "Device Storage: nothing seen\n"));
 	free(t);
 	t = render("mxnet", &s, m, &(struct view_opts){0});
 	CHECK(!strncmp(t, "\nProfile Statistics:\n\tNote the difference in units for different entries.\n# ", 76));
-	free(t);
-	mdl_free(m);
-	mdl_session_fini(&s);
 }
 
 static void test_loss(void)
 {
-	struct mdl_session s = session_new();
-	struct mdl *m = mdl_new();
-	char *t = render("modern", &s, m, &(struct view_opts){0});
+	FREED(mdl_session_fini) struct mdl_session s = session_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
+	FREED(memory_freed) char *t = render("modern", &s, m, &(struct view_opts){0});
 
 	CHECK(strstr(t, "\nwindow   10.2 s from 2025-11-20 05:20:00 UTC, pid 1234 (python)\n"));
 	CHECK(strstr(t, "\nevents   1,204,118 attempted, 1,204,118 stored\n"));
@@ -343,9 +318,6 @@ static void test_loss(void)
 	free(t);
 	t = render("mxnet", &s, m, &(struct view_opts){0});
 	CHECK(strstr(t, "\n# LOST     10 dropped") && strstr(t, "\n# PARTIAL "));
-	free(t);
-	mdl_free(m);
-	mdl_session_fini(&s);
 }
 
 /* ---- sorting */
@@ -362,7 +334,7 @@ static void test_sort(void)
 		{VIEW_SORT_MAX, false, "cba"},	 {VIEW_SORT_P99, true, "abc"},	 {VIEW_SORT_NAME, false, "abc"},
 		{VIEW_SORT_NAME, true, "abc"},
 	};
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	const struct mdl_row **rows;
 	char order[8];
 	size_t n, i, k;
@@ -383,14 +355,13 @@ static void test_sort(void)
 		}
 		free(rows);
 	}
-	mdl_free(m);
 }
 
 static void test_top(void)
 {
-	struct mdl_session s = session_new();
-	struct mdl *m = plain_model();
-	char *t = render("modern", &s, m, &(struct view_opts){.top = 2});
+	FREED(mdl_session_fini) struct mdl_session s = session_new();
+	FREED(model_freed) struct mdl *m = plain_model();
+	FREED(memory_freed) char *t = render("modern", &s, m, &(struct view_opts){.top = 2});
 
 	CHECK(strstr(t, "operator: 8.55 ms in 26 rows, of which 2 are shown\n"));
 	CHECK(strstr(t, "\ndot ") && !strstr(t, "\nConvolution "));
@@ -398,19 +369,16 @@ static void test_top(void)
 	free(t);
 	t = render("mxnet", &s, m, &(struct view_opts){.top = 2});
 	CHECK(strstr(t, "\ndot ") && !strstr(t, "\nConvolution "));
-	free(t);
-	mdl_free(m);
-	mdl_session_fini(&s);
 }
 
 /* ---- json */
 
 static void test_json(void)
 {
-	char *schema_text = read_schema(), *t;
+	FREED(memory_freed) char *schema_text = read_schema();
 	cJSON *schema = cJSON_Parse(schema_text), *root, *tables;
-	struct mdl_session s = session_new();
-	struct mdl *m = plain_model();
+	FREED(mdl_session_fini) struct mdl_session s = session_new();
+	FREED(model_freed) struct mdl *m = plain_model();
 
 	s.nlibs = 1;
 	s.libs = calloc(1, sizeof(*s.libs));
@@ -420,7 +388,7 @@ static void test_json(void)
 	s.probes[0] = (struct mdl_probe){strdup("op"), strdup("op"), strdup("f"), strdup("attached"), strdup(""), NULL};
 	s.class_title[MXBPF_CLASS_WAIT] = strdup("Engine wait");
 	feed_agg(m, OP, 0x30000, "bad\xff\x01name", (uint64_t[]){3, UINT64_MAX, (1ull << 53) + 1, 0, 7});
-	t = render("json", &s, m, &(struct view_opts){0});
+	FREED(memory_freed) char *t = render("json", &s, m, &(struct view_opts){0});
 	root = cJSON_Parse(t);
 	tables = cJSON_GetObjectItem(root, "tables");
 	CHECK(schema && root && valid(schema, schema, root));
@@ -437,22 +405,17 @@ static void test_json(void)
 	CHECK(!valid(schema, schema, root));
 	cJSON_Delete(root);
 	cJSON_Delete(schema);
-	free(schema_text);
-	free(t);
-	mdl_free(m);
-	mdl_session_fini(&s);
 }
 
 static void test_devices(void)
 {
-	struct mdl_session s = session_new();
+	FREED(mdl_session_fini) struct mdl_session s = session_new();
 	char buf[48];
 
 	CHECK(!strcmp(mdl_device_name(&s, MXBPF_DEVICE(1, 3), buf), "cpu/3"));
 	CHECK(!strcmp(mdl_device_name(&s, MXBPF_DEVICE(3, 1), buf), "cpu pinned/"));
 	CHECK(!strcmp(mdl_device_name(&s, MXBPF_DEVICE(7, 1), buf), "dev7/1"));
 	CHECK(!strcmp(mdl_device_name(&s, 0, buf), "-"));
-	mdl_session_fini(&s);
 }
 
 /* A hostile file may contain any number. */
@@ -461,9 +424,9 @@ static void test_iteration(void)
 	static const char *const views[] = {"modern", "json", "csv"};
 	const struct mxbpf_iteration it = {
 		.h = {MXBPF_ITERATION, sizeof(it), 7, 1}, .dur_ns = 5, .nr = UINT64_MAX, .told = MXBPF_STEP_UPDATE};
-	struct mdl_session s = session_new();
+	FREED(mdl_session_fini) struct mdl_session s = session_new();
 	const struct view_opts opts = {.top = 0};
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	size_t i;
 	char *t;
 
@@ -473,8 +436,6 @@ static void test_iteration(void)
 		CHECK(strstr(t, "18446744073709551615"));
 		free(t);
 	}
-	mdl_free(m);
-	mdl_session_fini(&s);
 }
 
 /* A call has three values, of which two were read. The emitted records must report the third one, too. */
@@ -496,14 +457,13 @@ static void test_unkeyed(void)
 			   .name_id = 3,
 			   .tid = 8,
 			   .cls = MXBPF_CLASS_KVSTORE}};
-	struct mdl_session s = session_new();
+	FREED(mdl_session_fini) struct mdl_session s = session_new();
 	const struct view_opts opts = {.top = 0};
-	struct mdl *m = mdl_new(), *again = mdl_new();
-	struct buf recs = {0};
-	char *t;
+	FREED(model_freed) struct mdl *again = mdl_new(), *m = mdl_new();
+	FREED(buf_fini) struct buf recs = {0};
 
 	CHECK(!mdl_feed(m, &call, sizeof(call)) && !mdl_emit(m, &recs) && !mdl_feed(again, recs.data, recs.len));
-	t = render("modern", &s, again, &opts);
+	FREED(memory_freed) char *t = render("modern", &s, again, &opts);
 	CHECK(strstr(t, " 1 more values are in no row"));
 	free(t);
 	t = render("json", &s, again, &opts);
@@ -511,11 +471,6 @@ static void test_unkeyed(void)
 	free(t);
 	t = render("csv", &s, again, &opts);
 	CHECK(strstr(t, "\"window\",\"unkeyed\",,1,"));
-	free(t);
-	buf_fini(&recs);
-	mdl_free(again);
-	mdl_free(m);
-	mdl_session_fini(&s);
 }
 
 int main(void)

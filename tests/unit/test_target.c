@@ -209,10 +209,9 @@ static struct buf slurp(const char *path)
 
 static void copy(const char *from, const char *to, int flags)
 {
-	struct buf b = slurp(from);
+	FREED(buf_fini) struct buf b = slurp(from);
 
 	put(to, b.data, b.len, flags);
-	buf_fini(&b);
 }
 
 static void run(const char *const argv[])

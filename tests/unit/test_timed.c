@@ -16,7 +16,7 @@ static uint64_t next(uint64_t *seed)
 /* Sorts N points whose times lie within `range`, twice with the same memory. */
 static void check_order(uint64_t range)
 {
-	struct buf timed = {0}, spare = {0};
+	FREED(buf_fini) struct buf timed = {0}, spare = {0};
 	const struct timed *t;
 	uint64_t seed = range;
 	size_t i, round;
@@ -34,8 +34,6 @@ static void check_order(uint64_t range)
 			CHECK(t[i - 1].ns < t[i].ns || (t[i - 1].ns == t[i].ns && t[i - 1].what < t[i].what));
 		CHECK(!timed_sort(&timed, &spare) && buf_at(&timed, const struct timed, N - 1)->ns == t[N - 1].ns);
 	}
-	buf_fini(&timed);
-	buf_fini(&spare);
 }
 
 int main(void)

@@ -37,7 +37,7 @@ static void second(struct top *t, uint32_t tgid, uint64_t first, unsigned n)
 	const struct mdl_session s = session();
 	struct mdl_interval in = {.session = &s, .model = mdl_new()};
 	struct mxbpf_span span;
-	struct buf recs = {0};
+	FREED(buf_fini) struct buf recs = {0};
 	unsigned i;
 
 	for (i = 0; i < n; i++) {
@@ -47,7 +47,6 @@ static void second(struct top *t, uint32_t tgid, uint64_t first, unsigned n)
 	CHECK(in.model && !feed(in.model, &recs));
 	CHECK(!top_take(t, &in));
 	mdl_free(in.model);
-	buf_fini(&recs);
 }
 
 static size_t shown(const struct top *t, enum top_view v)
@@ -65,7 +64,7 @@ static size_t shown(const struct top *t, enum top_view v)
 
 static void test_room(void)
 {
-	struct top t = {.one_job = true};
+	FREED(top_fini) struct top t = {.one_job = true};
 	unsigned i;
 
 	second(&t, 77, 1000, TOP_ROWS_MAX - 100);
@@ -79,12 +78,11 @@ static void test_room(void)
 	second(&t, 77, 200000, TOP_ROWS_MAX - 100);
 	CHECK(shown(&t, TOP_OPERATORS) == TOP_ROWS_MAX - 100);
 	CHECK(t.left_out == 0);
-	top_fini(&t);
 }
 
 static void test_frozen(void)
 {
-	struct top t = {.one_job = true};
+	FREED(top_fini) struct top t = {.one_job = true};
 	const struct top_row *row;
 
 	second(&t, 77, 1000, 1);
@@ -99,12 +97,11 @@ static void test_frozen(void)
 	row = top_row_find(&t, TOP_PROCESSES, 77, 0);
 	CHECK(row && row->second.calls == 4 && row->minute.calls == 2);
 	CHECK(shown(&t, TOP_OPERATORS) == 4);
-	top_fini(&t);
 }
 
 static void test_jobs(void)
 {
-	struct top t = {0};
+	FREED(top_fini) struct top t = {0};
 	uint32_t pid;
 
 	for (pid = 1; pid <= TOP_JOBS_MAX + 10; pid++)
@@ -113,7 +110,6 @@ static void test_jobs(void)
 	CHECK(!strcmp(top_row(&t, TOP_JOBS, TOP_JOBS_MAX - 1)->name, "[further jobs]"));
 	CHECK(top_row(&t, TOP_JOBS, TOP_JOBS_MAX - 1)->parts[(t.n - 1) % TOP_SECONDS].calls == 1);
 	CHECK(shown(&t, TOP_PROCESSES) == TOP_SECONDS);
-	top_fini(&t);
 }
 
 int main(void)

@@ -113,7 +113,7 @@ static void feed_detailed(struct mdl *m, const struct row *r, const char *name, 
 	struct mxbpf_group g = {.h = {MXBPF_GROUP, sizeof(g), 0, 0}};
 	struct mxbpf_agg_mem mem = {.h = {MXBPF_AGG_MEM, sizeof(mem), r->tgid, 0}};
 	struct mxbpf_agg agg = {.h = {MXBPF_AGG, sizeof(agg), r->tgid, 0}};
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 
 	g.name_id = put_name(&b, MXBPF_NAME_SPAN, r->id, name);
 	g.args_id = put_name(&b, MXBPF_NAME_ARGS, 0, shapes);
@@ -132,7 +132,6 @@ static void feed_detailed(struct mdl *m, const struct row *r, const char *name, 
 	mem.alloc_bytes = r->bytes;
 	mem.self_alloc_bytes = r->self_bytes;
 	CHECK(!buf_put(&b, &agg, sizeof(agg)) && !buf_put(&b, &mem, sizeof(mem)) && !mdl_feed(m, b.data, b.len));
-	buf_fini(&b);
 }
 
 static void feed_row(struct mdl *m, const struct row *r, const char *name)
@@ -179,7 +178,7 @@ static void feed_work(struct mdl *m, uint64_t calls, uint64_t self_ns, uint64_t 
 {
 	struct mxbpf_agg_gpu_work work = {.h = {MXBPF_AGG_GPU_WORK, sizeof(work), 1, 0}};
 	struct mxbpf_agg_activity activity = {.h = {MXBPF_AGG_ACTIVITY, sizeof(activity), 1, 0}};
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 
 	work.name_id = activity.name_id = put_name(&b, MXBPF_NAME_SPAN, 0, name);
 	work.cls = OP;
@@ -190,7 +189,6 @@ static void feed_work(struct mdl *m, uint64_t calls, uint64_t self_ns, uint64_t 
 	activity.total_ns = total_ns;
 	CHECK(calls ? !buf_put(&b, &activity, sizeof(activity)) : !buf_put(&b, &work, sizeof(work)));
 	CHECK(!mdl_feed(m, b.data, b.len));
-	buf_fini(&b);
 }
 
 /* A line has calls, self ns, total ns and the name. The file is optional. */
@@ -213,9 +211,9 @@ static void read_work(struct mdl *m, const char *path)
 /* The file name is CASE.LAYOUT.KEY[.TOP].txt. The layout of 2017 sorts the smallest first. */
 static void check_golden(const char *path)
 {
-	char file[128], rows[256], *layout, *key, *top, *want, *got;
+	FREED(memory_freed) char *got = NULL, *want = NULL;
+	char file[128], rows[256], *layout, *key, *top;
 	struct view_opts opts = {0};
-	struct mdl *m;
 
 	snprintf(file, sizeof(file), "%s", path + strlen(GOLDEN));
 	layout = strchr(file, '.');
@@ -231,7 +229,7 @@ static void check_golden(const char *path)
 	snprintf(rows, sizeof(rows), GOLDEN "%s.rows", file);
 	opts.by = !strcmp(file, "events") ? VIEW_BY_EVENT : opts.by;
 	events.len = 0;
-	m = read_rows(rows, opts.by == VIEW_BY_EVENT);
+	FREED(model_freed) struct mdl *m = read_rows(rows, opts.by == VIEW_BY_EVENT);
 	snprintf(rows, sizeof(rows), GOLDEN "%s.work", file);
 	read_work(m, rows);
 	want = read_file(path);
@@ -240,9 +238,6 @@ static void check_golden(const char *path)
 		printf("# %s is not what is printed:\n%s", path, got);
 		CHECK(!"as torch prints it");
 	}
-	free(got);
-	free(want);
-	mdl_free(m);
 }
 
 static void test_golden(void)
@@ -258,19 +253,16 @@ static void test_golden(void)
 
 static void test_merge(void)
 {
-	struct mdl *m = mdl_new();
-	char *t;
+	FREED(model_freed) struct mdl *m = mdl_new();
 
 	feed_row(m, &(struct row){1, 1000, 500, 2048, 1024, 1, 0, 0, 0, 0}, "aten::mm");
 	feed_row(m, &(struct row){2, 3000, 3000, -1024, 0, 2, 0x10000, 0, 0, 0}, "aten::mm");
 	feed_row(m, &(struct row){1, 2000, 500, 0, 0, 2, 0, 0, 77, 0}, "aten::mm"); /* from another library */
 	feed_row(m, &(struct row){9, 9000, 9000, 0, 0, 2, 0, MXBPF_CLASS_API, 0, 0}, "Py_Main");
-	t = render("torch", m, &(struct view_opts){0});
+	FREED(memory_freed) char *t = render("torch", m, &(struct view_opts){0});
 	CHECK(strstr(t, "\n    aten::mm       100.00%       4.000us       150.00%       6.000us       1.500us       "
 			"1.00 KB       1.00 KB             4  \n"));
 	CHECK(!strstr(t, "Py_Main"));
-	free(t);
-	mdl_free(m);
 }
 
 /* Work of one name in two processes, of an operator and of an annotation of the same name. */
@@ -278,9 +270,8 @@ static void test_gpu(void)
 {
 	struct mxbpf_agg_gpu_work work = {.h = {MXBPF_AGG_GPU_WORK, sizeof(work), 1, 0}, .cls = OP};
 	struct mxbpf_span step = {.h = {MXBPF_SPAN, sizeof(step), 1, 0}, .dur_ns = 9000, .self_ns = 9000, .cls = OP};
-	struct mdl *m = mdl_new();
-	struct buf b = {0};
-	char *t;
+	FREED(model_freed) struct mdl *m = mdl_new();
+	FREED(buf_fini) struct buf b = {0};
 
 	feed_row(m, &(struct row){1, 1000, 500, 0, 0, 1, 0, 0, 0, 0}, "step");
 	work.name_id = step.name_id = put_name(&b, MXBPF_NAME_SPAN, 0, "step");
@@ -297,7 +288,7 @@ static void test_gpu(void)
 	buf_put(&b, &work, sizeof(work));
 	CHECK(!mdl_feed(m, b.data, b.len));
 	feed_work(m, 4, 7000, 7000, "gemm");
-	t = render("torch", m, &(struct view_opts){0});
+	FREED(memory_freed) char *t = render("torch", m, &(struct view_opts){0});
 	/* The annotation has the work of operators in it, and none of its own. */
 	CHECK(strstr(t, "       9.000us       0.000us         0.00%       1.500us       1.500us             1  \n"));
 	CHECK(strstr(t, "       1.000us       1.000us        14.29%       4.000us       4.000us             1  \n"));
@@ -309,16 +300,13 @@ static void test_gpu(void)
 	free(t);
 	t = render("torch-classic", m, &(struct view_opts){0});
 	CHECK(strstr(t, " CUDA total\n") && strstr(t, "4.000us\n") && !strstr(t, "gemm"));
-	free(t);
-	buf_fini(&b);
-	mdl_free(m);
 }
 
 static void test_json(void)
 {
-	char *schema_text = read_schema(), *t;
+	FREED(memory_freed) char *schema_text = read_schema(), *t = NULL;
 	cJSON *schema = cJSON_Parse(schema_text), *root;
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 
 	feed_row(m, &(struct row){.count = 1, .bytes = 2048, .self_bytes = -1024, .tgid = 1}, "aten::mm");
 	feed_row(m, &(struct row){.count = 1, .tgid = 1}, "aten::t");
@@ -331,41 +319,34 @@ static void test_json(void)
 	CHECK(!strstr(strstr(t, "Py_Main"), "alloc_bytes"));
 	cJSON_Delete(root);
 	cJSON_Delete(schema);
-	free(schema_text);
-	free(t);
-	mdl_free(m);
 }
 
 static void test_hostile(void)
 {
-	char name[MXBPF_NAME_BYTES_MAX + 1], *t;
-	struct mdl *m = mdl_new();
+	char name[MXBPF_NAME_BYTES_MAX + 1];
+	FREED(model_freed) struct mdl *m = mdl_new();
 
 	memset(name, 0xff, sizeof(name) - 1);
 	name[sizeof(name) - 1] = 0;
 	feed_row(m, &(struct row){.count = 1, .tgid = 1}, name);
 	feed_row(m, &(struct row){.count = 1, .total_ns = UINT64_MAX, .bytes = INT64_MIN, .tgid = 1}, "a\n\x1b[2J");
-	t = render("torch", m, &(struct view_opts){0});
+	FREED(memory_freed) char *t = render("torch", m, &(struct view_opts){0});
 	CHECK(strstr(t, "\n\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff...  "));
 	CHECK(strstr(t, " a\\x0a\\x1b[2J ") && strstr(t, " -8589934592.00 GB "));
 	free(t);
 	t = render("torch-classic", m, &(struct view_opts){0});
 	CHECK(strlen(t) > 3 * 4 * MXBPF_NAME_BYTES_MAX && !strchr(t, 0x1b) && !strchr(t, 0xff));
-	free(t);
-	mdl_free(m);
 }
 
 static void test_cut(void)
 {
-	struct mdl *m = read_rows(GOLDEN "real.rows", false);
-	char *t = render("torch-classic", m, &(struct view_opts){.top = 2});
+	FREED(model_freed) struct mdl *m = read_rows(GOLDEN "real.rows", false);
+	FREED(memory_freed) char *t = render("torch-classic", m, &(struct view_opts){.top = 2});
 
 	CHECK(strstr(t, "\n# rows     ") && strstr(t, ", of which 2 are shown\n") && strstr(t, "\n# loss "));
 	free(t);
 	t = render("torch", m, &(struct view_opts){0});
 	CHECK(!strstr(t, "\n# rows "));
-	free(t);
-	mdl_free(m);
 }
 
 /* The keys in the documentation of both profilers, and the aliases that they accept. */

@@ -15,6 +15,8 @@
 #include "record/record.h"
 #include "schema.h"
 
+FREES(reader_closed, struct rec_reader, rec_reader_close)
+
 #define OTHER	    (PID + 1000) /* another process */
 #define GEMM	    101
 #define RELU	    102
@@ -143,25 +145,21 @@ static void test_model(void)
 		unsigned order;
 
 		for (order = 0; order < 6; order++) {
-			struct tape t = tape_in_order(order);
-			struct mdl *again = mdl_new(), *sum;
-			struct buf recs = {0};
+			FREED(tape_free) struct tape t = tape_in_order(order);
+			FREED(model_freed) struct mdl *again = mdl_new();
+			FREED(buf_fini) struct buf recs = {0};
 
 			CHECK(!mdl_feed(t.model, t.recs.data, t.recs.len) && has_rows(t.model, 1));
 			CHECK(!mdl_emit(t.model, &recs) && !mdl_feed(again, recs.data, recs.len));
 			CHECK(has_rows(again, 1));
-			sum = mdl_sum(again);
+			FREED(model_freed) struct mdl *sum = mdl_sum(again);
 			CHECK(row(sum, GEMM, 0).count == 5 && row(sum, GEMM, 0).unlaunched == 1);
-			mdl_free(sum);
-			mdl_free(again);
-			buf_fini(&recs);
-			tape_free(&t);
 		}
 	}
 	TEST("a launch finds its activities in a later window")
 	{
-		struct tape t = tape_new();
-		struct mdl *next = mdl_new();
+		FREED(tape_free) struct tape t = tape_new();
+		FREED(model_freed) struct mdl *next = mdl_new();
 
 		put_launches(&t);
 		CHECK(!mdl_feed(t.model, t.recs.data, t.recs.len));
@@ -169,13 +167,11 @@ static void test_model(void)
 		put_activities(&t);
 		CHECK(!mdl_move(next, t.model, 0));
 		CHECK(!mdl_feed(next, t.recs.data, t.recs.len) && has_rows(next, 1));
-		mdl_free(next);
-		tape_free(&t);
 	}
 	TEST("activities that wait for a launch need bounded memory, and each of them is counted")
 	{
-		struct mdl *m = mdl_new();
-		struct tape t = tape_new();
+		FREED(model_freed) struct mdl *m = mdl_new();
+		FREED(tape_free) struct tape t = tape_new();
 		uint64_t i;
 
 		for (i = 1; i <= 300000; i++) {
@@ -189,8 +185,6 @@ static void test_model(void)
 		launch(&t, PID, 5, 300000);
 		launch(&t, PID, 5, 299999);
 		CHECK(!mdl_feed(m, t.recs.data, t.recs.len) && row(m, GEMM, PID).unlaunched == 299998);
-		mdl_free(m);
-		tape_free(&t);
 	}
 }
 
@@ -198,7 +192,7 @@ static void test_many_launches(void)
 {
 	TEST("the last 262,144 launches are remembered, and at most twice as many")
 	{
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 		uint64_t i;
 
 		for (i = 1; i <= 600000; i++) {
@@ -213,7 +207,6 @@ static void test_many_launches(void)
 		CHECK(!mdl_feed(t.model, t.recs.data, t.recs.len));
 		CHECK(row(t.model, GEMM, PID).count == 2 && !row(t.model, GEMM, PID).unlaunched);
 		CHECK(row(t.model, RELU, PID).unlaunched == 1);
-		tape_free(&t);
 	}
 }
 
@@ -221,7 +214,7 @@ static void test_kind(void)
 {
 	TEST("threads and streams are tracks, and invalid records are refused")
 	{
-		struct tape t = tape_new();
+		FREED(tape_free) struct tape t = tape_new();
 		struct mxbpf_activity a = *activity(&t, COPY, 2, 10, 20);
 		struct mxbpf_launch l = {
 			.h = {MXBPF_LAUNCH, sizeof(l), PID, 1}, .tid = 5, .domain = MXBPF_DOMAIN_CUPTI};
@@ -245,7 +238,6 @@ static void test_kind(void)
 		CHECK(kind_check(&l, sizeof(l)));
 		none.h.kind = 200; /* from a newer version */
 		CHECK(!kind_check(&none, sizeof(none)) && !mdl_feed(t.model, &none, sizeof(none)));
-		tape_free(&t);
 	}
 }
 
@@ -255,7 +247,7 @@ static void test_kind(void)
 static int record(int fd, unsigned order, bool finished, const char *hostname, uint64_t later_ns)
 {
 	int copy = dup(fd);
-	struct tape t = tape_in_order(order);
+	FREED(tape_free) struct tape t = tape_in_order(order);
 	struct rec_writer *w = NULL;
 	struct err e = {0};
 	const struct mxbpf_loss loss = {.attempted = 19, .stored = 19};
@@ -273,7 +265,6 @@ static int record(int fd, unsigned order, bool finished, const char *hostname, u
 	if (finished)
 		CHECK(!rec_writer_finish(w, t.model, &t.session, &e));
 	rec_writer_free(w);
-	tape_free(&t);
 	return copy;
 }
 
@@ -314,20 +305,16 @@ static void test_recording(void)
 		for (order = 0; order < 12; order++) {
 			int fd = recording(order % 6, order < 6, "host", 0);
 			struct mxbpf_file_header h;
-			struct mdl *m = mdl_new(), *folded = mdl_new();
-			struct rec_reader *r;
+			FREED(model_freed) struct mdl *m = mdl_new(), *folded = mdl_new();
 			struct err e = {0};
 
 			CHECK(pread(fd, &h, sizeof(h), 0) == sizeof(h) && h.major == MXBPF_FILE_MAJOR &&
 			      h.minor == MXBPF_FILE_MINOR);
-			r = opened(fd);
+			FREED(reader_closed) struct rec_reader *r = opened(fd);
 			CHECK(!rec_reader_model(r, m, &e) && has_rows(m, 1));
 			CHECK(!rec_reader_events(r, folded, &e) && has_rows(folded, 1));
 			CHECK(!strcmp(mdl_name(m, COPY, NULL), "Memcpy DtoD"));
 			CHECK(!strcmp(mdl_name(folded, GEMM, NULL), "gemm"));
-			rec_reader_close(r);
-			mdl_free(m);
-			mdl_free(folded);
 		}
 	}
 }
@@ -350,12 +337,11 @@ static char *render(const char *format, const struct mdl_session *s, struct mdl 
 
 static bool is_valid(const cJSON *json)
 {
-	char *schema = read_schema();
+	FREED(memory_freed) char *schema = read_schema();
 	cJSON *root = cJSON_Parse(schema);
 	bool ok = root && valid(root, root, json);
 
 	cJSON_Delete(root);
-	free(schema);
 	return ok;
 }
 
@@ -365,13 +351,12 @@ static void test_report(void)
 
 	TEST("report shows activities and how many have no launch, and shows no such table without activities")
 	{
-		struct tape t = tape_in_order(0), plain = tape_new();
-		char *text;
+		FREED(tape_free) struct tape plain = tape_new(), t = tape_in_order(0);
 
 		CHECK(!mdl_feed(t.model, t.recs.data, t.recs.len));
 		put_spans(&plain);
 		CHECK(!mdl_feed(plain.model, plain.recs.data, plain.recs.len));
-		text = render("modern", &t.session, t.model, &by_total);
+		FREED(memory_freed) char *text = render("modern", &t.session, t.model, &by_total);
 		CHECK(strstr(text, "GPU kernels: 8, ") && strstr(text, "GPU copies: 1, 4.00 KiB, ") &&
 		      strstr(text, "GPU memsets: 1, ") && strstr(text, "Memcpy DtoD"));
 		CHECK(strstr(text, "2 of them belong to no call, because the launch was not seen"));
@@ -384,18 +369,14 @@ static void test_report(void)
 		free(text);
 		text = render("json", &plain.session, plain.model, &by_total);
 		CHECK(*text && !strstr(text, "gpu"));
-		free(text);
-		tape_free(&plain);
-		tape_free(&t);
 	}
 	TEST("JSON has the activities and obeys the schema")
 	{
-		struct tape t = tape_in_order(3);
+		FREED(tape_free) struct tape t = tape_in_order(3);
 		cJSON *root, *rows, *r;
-		char *text;
 
 		CHECK(!mdl_feed(t.model, t.recs.data, t.recs.len));
-		text = render("json", &t.session, t.model, &by_total);
+		FREED(memory_freed) char *text = render("json", &t.session, t.model, &by_total);
 		root = cJSON_Parse(text);
 		rows = cJSON_GetObjectItem(cJSON_GetObjectItem(root, "gpu"), "kernels");
 		CHECK(is_valid(root) && cJSON_GetArraySize(rows) == 3);
@@ -404,8 +385,6 @@ static void test_report(void)
 		CHECK(num(r, "pid") == PID && num(r, "gpu") == 0 && num(r, "total_ns") == 310 &&
 		      num(r, "min_ns") == 10 && num(r, "max_ns") == 100 && num(r, "unlaunched") == 0);
 		cJSON_Delete(root);
-		free(text);
-		tape_free(&t);
 	}
 }
 
@@ -470,37 +449,30 @@ static void test_trace(void)
 		unsigned order;
 
 		for (order = 0; order < 12; order++) {
+			FREED(reader_closed)
 			struct rec_reader *rec = opened(recording(order % 6, order % 2, "host", 0));
-			struct tape t = tape_of(rec);
-			struct trace r;
+			FREED(tape_free) struct tape t = tape_of(rec);
 
 			t.ops = forms[order / 6];
 			t.window_recs = 3;
-			r = trace_of(&t);
+			FREED(trace_free) struct trace r = trace_of(&t);
 			check_trace(&r);
-			trace_free(&r);
-			tape_free(&t);
-			rec_reader_close(rec);
 		}
 	}
 	TEST("streams of two contexts of a device have different names")
 	{
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 
 		activity(&t, GEMM, 0, 100, 200);
 		activity(&t, GEMM, 0, 150, 250)->track.context = 3;
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(drawn_on(&r, slice(&r, "kernel", 100), "GPU 0", "context 1 stream 7"));
 		CHECK(drawn_on(&r, slice(&r, "kernel", 150), "GPU 0", "context 3 stream 7"));
 		CHECK(num(slice(&r, "kernel", 100), "tid") != num(slice(&r, "kernel", 150), "tid"));
-		trace_free(&r);
-		tape_free(&t);
 	}
 	TEST("a reused id belongs to the last launch before the activity, and no arrow goes back in time")
 	{
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 
 		launch(&t, PID, 500, 1);
 		launch(&t, PID, 100, 1);
@@ -510,16 +482,13 @@ static void test_trace(void)
 		activity(&t, GEMM, 1, 300, 310);
 		activity(&t, GEMM, 1, 50, 60);
 		activity(&t, GEMM, 1, 100, 110); /* starts together with its call: an arrow would have no length */
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(count(&r, "s") == 2 && arrows(&r, PID, PID, 100, "kernel") == 1);
 		CHECK(arrows(&r, PID, PID, 500, "kernel") == 1 && num(r.other, "activities_unlaunched") == 1);
-		trace_free(&r);
-		tape_free(&t);
 	}
 	TEST("the innermost span is the launcher even if its record comes after the one around it")
 	{
-		struct tape t = tape_new();
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_new();
 
 		launch(&t, PID, 250, 1);
 		span(&t, OP, PID, 100, 1000);
@@ -528,23 +497,18 @@ static void test_trace(void)
 		launch(&t, PID, 300, 2); /* the call has ended */
 		activity(&t, GEMM, 1, 400, 500);
 		activity(&t, GEMM, 2, 600, 700);
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(count(&r, "s") == 2 && at_ns(event(&r, "s", 0)) == 200);
 		CHECK(num(event(&r, "s", 0), "tid") == num(slice(&r, mdl_category(API), 200), "tid"));
 		CHECK(arrows(&r, PID, PID, 100, "kernel") == 1);
-		trace_free(&r);
-		tape_free(&t);
 	}
 	TEST("a form without threads leaves activities out")
 	{
-		struct tape t = tape_in_order(0);
-		struct trace r;
+		FREED(tape_free) struct tape t = tape_in_order(0);
 
 		t.ops = &view_chrome_classic;
-		r = trace_of(&t);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(!strstr(r.text, "gemm") && !strstr(r.text, "activities"));
-		trace_free(&r);
-		tape_free(&t);
 	}
 }
 
@@ -556,12 +520,11 @@ static void test_merge(void)
 	{
 		struct rec_reader *parts[] = {opened(recording(0, true, "alpha", 0)),
 					      opened(recording(5, false, "beta", 300))};
-		struct rec_reader *both = NULL;
+		FREED(reader_closed) struct rec_reader *both = NULL;
 		const uint32_t far = PID | 1u << MDL_PID_BITS;
-		struct mdl *m = mdl_new(), *sum;
+		FREED(model_freed) struct mdl *m = mdl_new();
+		struct mdl *sum;
 		struct err e = {0};
-		struct tape t;
-		struct trace r;
 
 		CHECK(!rec_reader_merge(parts, 2, &both, &e));
 		CHECK(!rec_reader_model(both, m, &e) && has_rows(m, 1) && row(m, GEMM, far).count == 4);
@@ -569,15 +532,11 @@ static void test_merge(void)
 		sum = mdl_sum(m);
 		CHECK(row(sum, RELU, 0).count == 6 && row(sum, GEMM, 0).unlaunched == 2);
 		mdl_free(sum);
-		t = tape_of(both);
-		r = trace_of(&t);
+		FREED(tape_free) struct tape t = tape_of(both);
+		FREED(trace_free) struct trace r = trace_of(&t);
 		CHECK(count(&r, "s") == 2 * NARROWS && num(r.other, "activities_unlaunched") == 4);
 		CHECK(arrows(&r, PID, PID, 400, "kernel") == 3 && arrows(&r, far, PID, 700, "kernel") == 3);
 		CHECK(arrows(&r, far, PID + 1, 1000, "gpu_memset") == 1);
-		trace_free(&r);
-		tape_free(&t);
-		mdl_free(m);
-		rec_reader_close(both);
 	}
 }
 
@@ -589,22 +548,17 @@ static void test_older(void)
 	{
 		int fd = open("tests/golden/real.mxd", O_RDONLY | O_CLOEXEC);
 		const struct view_opts opts = {.sort = VIEW_SORT_TOTAL};
-		char *want = read_file("tests/golden/real.modern.txt"), *text;
+		FREED(memory_freed) char *want = read_file("tests/golden/real.modern.txt");
 		struct mxbpf_file_header h;
-		struct mdl *m = mdl_new();
-		struct rec_reader *r;
+		FREED(model_freed) struct mdl *m = mdl_new();
 		struct err e = {0};
 		size_t n;
 
 		CHECK(pread(fd, &h, sizeof(h), 0) == sizeof(h) && h.major == 1 && h.minor == 0);
-		r = opened(fd);
+		FREED(reader_closed) struct rec_reader *r = opened(fd);
 		CHECK(!rec_reader_model(r, m, &e) && !activity_rows(m, &n) && !n);
-		text = render("modern", rec_reader_session(r), m, &opts);
+		FREED(memory_freed) char *text = render("modern", rec_reader_session(r), m, &opts);
 		CHECK(*want && !strcmp(text, want));
-		free(text);
-		free(want);
-		mdl_free(m);
-		rec_reader_close(r);
 	}
 }
 

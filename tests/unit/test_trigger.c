@@ -12,6 +12,8 @@
 #include "nvml/nvml.h"
 #include "rendered.h"
 
+FREES(trg_freed, struct trg, trg_free)
+
 #define PID	 1234
 #define NS_PER_S 1000000000ull
 #define MS	 1000000ull
@@ -104,7 +106,7 @@ static const pid_t pids[] = {PID};
 /* Takes the model. */
 static bool fires(struct trg *t, struct mdl *m, bool alive, char why[TRG_WHY_BYTES])
 {
-	struct mdl_session s = session_new();
+	FREED(mdl_session_fini) struct mdl_session s = session_new();
 	struct mdl_interval in = {
 		.session = &s, .model = m, .pids = pids, .npids = alive, .now_ns = now_ns += NS_PER_S};
 	bool fired;
@@ -114,7 +116,6 @@ static bool fires(struct trg *t, struct mdl *m, bool alive, char why[TRG_WHY_BYT
 	s.features = feature_raised.bit;
 	fired = trg_judge(t, &in, why);
 	mdl_free(m);
-	mdl_session_fini(&s);
 	return fired;
 }
 
@@ -137,7 +138,7 @@ static struct mdl *iterations(unsigned n, uint64_t each_ns, uint64_t odd_ns)
 
 static void test_iteration(void)
 {
-	struct trg *t = parsed("iteration > 3 * median");
+	FREED(trg_freed) struct trg *t = parsed("iteration > 3 * median");
 	char why[TRG_WHY_BYTES];
 
 	CHECK(!fires(t, iterations(10, 5 * MS, 100 * MS), true, why)); /* too few to know the median */
@@ -147,12 +148,11 @@ static void test_iteration(void)
 	CHECK(!fires(t, iterations(20, 5 * MS, 40 * MS), true, why)); /* it was true before */
 	CHECK(!fires(t, iterations(20, 5 * MS, 14 * MS), true, why));
 	CHECK(fires(t, iterations(20, 5 * MS, 16 * MS), true, why));
-	trg_free(t);
 }
 
 static void test_hang(void)
 {
-	struct trg *t = parsed("hang 3s");
+	FREED(trg_freed) struct trg *t = parsed("hang 3s");
 	char why[TRG_WHY_BYTES];
 	unsigned i;
 
@@ -166,13 +166,12 @@ static void test_hang(void)
 	CHECK(!fires(t, mdl_new(), false, why)); /* it has ended */
 	for (i = 0; i < 5; i++)
 		CHECK(!fires(t, mdl_new(), true, why));
-	trg_free(t);
 }
 
 static void test_unseen(void)
 {
 	const struct mxbpf_partial all = {.h = {MXBPF_PARTIAL, sizeof(all), 0, 0}, .cls = OP};
-	struct trg *t = parsed("hang 3s");
+	FREED(trg_freed) struct trg *t = parsed("hang 3s");
 	char why[TRG_WHY_BYTES];
 	struct mdl *m;
 	unsigned i;
@@ -182,7 +181,6 @@ static void test_unseen(void)
 		m = mdl_new();
 		CHECK(!mdl_feed(m, &all, sizeof(all)) && !fires(t, m, true, why));
 	}
-	trg_free(t);
 }
 
 /* An interval in which iterations are seen in slices alone. slices 0: none; else they end 300 ms before the interval
@@ -205,7 +203,7 @@ static struct mdl *sliced(unsigned slices, uint64_t iterations)
 /* A slice waits for an iteration. One with iterations says that the loop goes on, one without that it hangs. */
 static void test_slices(void)
 {
-	struct trg *t = parsed("hang 3s");
+	FREED(trg_freed) struct trg *t = parsed("hang 3s");
 	char why[TRG_WHY_BYTES];
 	unsigned i;
 
@@ -215,12 +213,11 @@ static void test_slices(void)
 	for (i = 0; i < 12; i++) /* the first slice without any is that of i = 2, and that of i = 6 is 4 s later */
 		CHECK(fires(t, sliced(i % 4 == 2, 0), true, why) == (i == 6));
 	CHECK(!fires(t, sliced(1, 0), true, why)); /* once */
-	trg_free(t);
 }
 
 static void test_slices_say(void)
 {
-	struct trg *t = parsed("hang 3s");
+	FREED(trg_freed) struct trg *t = parsed("hang 3s");
 	char why[TRG_WHY_BYTES];
 	unsigned i;
 
@@ -231,7 +228,6 @@ static void test_slices_say(void)
 		CHECK(!fires(t, sliced(1, 0), true, why));
 	CHECK(fires(t, sliced(1, 0), true, why));
 	CHECK(!strcmp(why, "process 1234 has made no iteration for at least 3.20 s"));
-	trg_free(t);
 }
 
 /* Options are read again: what was seen of the loop stays, and a condition that has fired does not fire once more. */
@@ -247,7 +243,7 @@ static struct trg *begun_anew(struct trg *t, uint64_t gap_ns)
 
 static void test_anew(void)
 {
-	struct trg *t = parsed("hang 3s");
+	FREED(trg_freed) struct trg *t = parsed("hang 3s");
 	char why[TRG_WHY_BYTES];
 	unsigned i;
 
@@ -271,14 +267,13 @@ static void test_anew(void)
 	CHECK(!fires(t, mdl_new(), false, why));
 	for (i = 0; i < 5; i++)
 		CHECK(!fires(t, mdl_new(), true, why));
-	trg_free(t);
 }
 
 /* The last interval of a session has no process any more, and nothing is written then. */
 static void test_last_interval(void)
 {
-	struct trg *t = parsed("hang 1s");
-	struct mdl_session s = session_new();
+	FREED(trg_freed) struct trg *t = parsed("hang 1s");
+	FREED(mdl_session_fini) struct mdl_session s = session_new();
 	struct mdl_interval in = {.session = &s, .model = mdl_new(), .pids = pids, .npids = 1};
 	char why[TRG_WHY_BYTES];
 
@@ -288,8 +283,6 @@ static void test_last_interval(void)
 	trg_see(t, &in);
 	CHECK(fires(t, mdl_new(), true, why)); /* it was not said yet */
 	mdl_free(in.model);
-	mdl_session_fini(&s);
-	trg_free(t);
 }
 
 static struct mdl *operators(uint64_t each_ns)
@@ -303,7 +296,7 @@ static struct mdl *operators(uint64_t each_ns)
 
 static void test_operator(void)
 {
-	struct trg *t = parsed("operator.max(conv*) > 50ms for 2s");
+	FREED(trg_freed) struct trg *t = parsed("operator.max(conv*) > 50ms for 2s");
 	char why[TRG_WHY_BYTES];
 
 	CHECK(!fires(t, operators(40 * MS), true, why));
@@ -314,7 +307,6 @@ static void test_operator(void)
 	CHECK(!fires(t, operators(40 * MS), true, why));
 	CHECK(!fires(t, operators(60 * MS), true, why));
 	CHECK(!fires(t, operators(40 * MS), true, why)); /* not for long enough */
-	trg_free(t);
 }
 
 /* Calls that an exception left. */
@@ -353,7 +345,7 @@ static void test_column(void)
 
 static void test_memory(void)
 {
-	struct trg *t = parsed("memory.live(cpu/*) > 1M");
+	FREED(trg_freed) struct trg *t = parsed("memory.live(cpu/*) > 1M");
 	char why[TRG_WHY_BYTES];
 	struct mxbpf_mem a = {.h = {MXBPF_MEM, sizeof(a), PID, 0},
 			      .device = MXBPF_DEVICE(1, 0),
@@ -369,14 +361,13 @@ static void test_memory(void)
 	t = parsed("memory.live(gpu/*) > 1M");
 	m = mdl_new();
 	CHECK(!mdl_feed(m, &a, sizeof(a)) && !fires(t, m, true, why));
-	trg_free(t);
 }
 
 /* Without an agent, GPUs are those that the driver gives the watched processes. */
 static void test_driver(void)
 {
 	static struct nvml_list gpus = {.n = 2, .nprocesses = 2, .processes = {{0, PID, 0}, {1, PID + 1, 0}}};
-	struct trg *t = parsed("gpu.idle > 50% for 2s");
+	FREED(trg_freed) struct trg *t = parsed("gpu.idle > 50% for 2s");
 	struct mdl_session s = {.duration_ns = NS_PER_S};
 	const pid_t pid = PID;
 	/* Percent of each interval in which GPU 0 is busy; 200: the driver says nothing in it. GPU 1 is of others. */
@@ -398,7 +389,6 @@ static void test_driver(void)
 		mdl_free(in.model);
 	}
 	CHECK(!t->since_ns); /* what the driver said last is too old */
-	trg_free(t);
 }
 
 /* Findings of several jobs on one machine are not those of all of them together. */
@@ -409,17 +399,15 @@ static void test_findings(void)
 		{.job = "job_name=\"two\"", .key = "throttled", .share = 0.9, .text = "throttled"},
 		{.job = "job_name=\"two\"", .key = "data_wait", .share = 0.4, .text = "waits for data"},
 	};
-	struct mdl_session s = session_new();
+	FREED(mdl_session_fini) struct mdl_session s = session_new();
 	struct mdl_interval in = {.session = &s, .model = mdl_new(), .found = found, .nfound = 3};
-	struct trg *t = parsed("finding(data_*) > 30%");
+	FREED(trg_freed) struct trg *t = parsed("finding(data_*) > 30%");
 	char why[TRG_WHY_BYTES];
 
 	CHECK(trg_judge(t, &in, why) && !strcmp(why, "job_name=\"two\": waits for data"));
 	in.nfound = 2;
 	CHECK(!trg_judge(t, &in, why));
-	trg_free(t);
 	mdl_free(in.model);
-	mdl_session_fini(&s);
 }
 
 int main(void)

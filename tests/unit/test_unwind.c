@@ -193,7 +193,6 @@ static void check_damage(const char *path)
 	char line[8192];
 	int fd = open(path, O_RDONLY | O_CLOEXEC), copy = memfd_create("damaged", MFD_CLOEXEC);
 	FILE *f = run("nm -D --defined-only '%s'", path);
-	char *whole;
 
 	while (f && n < 64 && fgets(line, sizeof(line), f))
 		if (sscanf(line, "%llx T ", &va) == 1 && strstr(line, " T "))
@@ -201,7 +200,7 @@ static void check_damage(const char *path)
 	if (f)
 		pclose(f);
 	CHECK(fd >= 0 && copy >= 0 && !fstat(fd, &st) && st.st_size && n);
-	whole = malloc((size_t)st.st_size);
+	FREED(memory_freed) char *whole = malloc((size_t)st.st_size);
 	CHECK(whole && pread(fd, whole, (size_t)st.st_size, 0) == st.st_size);
 	for (unsigned i = 0; whole && i < DAMAGES; i++) {
 		CHECK(pwrite(copy, whole, (size_t)st.st_size, 0) == st.st_size);
@@ -215,7 +214,6 @@ static void check_damage(const char *path)
 		bad += bad_answers(copy, entries, n);
 	}
 	CHECK(bad == 0);
-	free(whole);
 	close(fd);
 	close(copy);
 }

@@ -47,6 +47,25 @@ static inline const char *unit_library(const char *variable)
 	return path && !access(path, R_OK) ? path : NULL;
 }
 
+/* FREED(function) in front of a variable: the function gets the variable's address at the end of its block. */
+#define FREED(function) __attribute__((cleanup(function)))
+/* Defines such a function for a pointer. */
+#define FREES(name, type, function)                                                                                    \
+	static inline void name(type **variable)                                                                       \
+	{                                                                                                              \
+		if (*variable)                                                                                         \
+			function(*variable);                                                                           \
+	}
+
+static inline void memory_freed(void *variable)
+{
+	free(*(void **)variable);
+}
+
+struct mdl;
+void mdl_free(struct mdl *m);
+FREES(model_freed, struct mdl, mdl_free)
+
 #define TEST(promise) if (unit_open(promise))
 /* A test that is skipped with a reason unless the condition holds. Both texts must be literals. */
 #define TEST_IF(cond, promise, why) if (unit_open((cond) ? promise : promise " # SKIP " why) && (cond))
