@@ -154,7 +154,7 @@ static inline void machine(uint64_t busy_ms, uint64_t idle_ms)
 
 static inline void begin(void)
 {
-	model = mdl_new();
+	new_model();
 	machine(4000, 4000);
 	process(PID, 4000, true);
 }
@@ -167,9 +167,9 @@ static inline void loop(uint64_t n, uint64_t dur_ms, enum mxbpf_step_part part, 
 		iteration(i, dur_ms, part, part_ms, 0);
 }
 
-static inline bool says(const struct findings *f, const char *text)
+static inline bool says(const char *text)
 {
-	return f->n && f->list[0].text.len && strstr(f->list[0].text.data, text);
+	return told.n && told.list[0].text.len && strstr(told.list[0].text.data, text);
 }
 
 #endif

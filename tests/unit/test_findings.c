@@ -36,17 +36,15 @@ static void growth(void)
 	name(22, MXBPF_NAME_STACK, "/srv/train.py(99): other");
 }
 
-static bool is_evidence(const struct findings *f, const char *text)
+static bool is_evidence(const char *text)
 {
-	const struct buf *b = &f->list[0].evidence;
+	const struct buf *b = &told.list[0].evidence;
 
-	return f->n && b->len == strlen(text) && !memcmp(b->len ? b->data : "", text, b->len);
+	return told.n && b->len == strlen(text) && !memcmp(b->len ? b->data : "", text, b->len);
 }
 
 static void test_growth(void)
 {
-	struct findings f;
-
 	TEST("memory that grows is of the operator and the line that hold the most, in however many ways the line is "
 	     "reached")
 	{
@@ -55,29 +53,25 @@ static void test_growth(void)
 		owner(8, 20, 3 << 20);
 		owner(8, 21, 3 << 20);
 		owner(8, 22, 4 << 20);
-		CHECK(!strcmp(found(&f), "memory_growth"));
-		CHECK(is_evidence(&f, "mul at /srv/train.py(12): keep has 6.00 MiB alive"));
-		end(&f);
+		CHECK(!strcmp(found(), "memory_growth"));
+		CHECK(is_evidence("mul at /srv/train.py(12): keep has 6.00 MiB alive"));
 	}
 	TEST("memory that grows is of an operator alone if no stacks were read")
 	{
 		growth();
 		owner(9, 0, 5 << 20);
 		owner(8, 0, 3 << 20);
-		CHECK(!strcmp(found(&f), "memory_growth") && is_evidence(&f, "clone has 5.00 MiB alive"));
-		end(&f);
+		CHECK(!strcmp(found(), "memory_growth") && is_evidence("clone has 5.00 MiB alive"));
 	}
 	TEST("memory that grows has no owner without --memory")
 	{
 		growth();
-		CHECK(!strcmp(found(&f), "memory_growth") && is_evidence(&f, ""));
-		end(&f);
+		CHECK(!strcmp(found(), "memory_growth") && is_evidence(""));
 	}
 }
 
 static void test_rules(void)
 {
-	struct findings f;
 	uint64_t i;
 
 	TEST("a job that computes most of its time has no findings")
@@ -85,32 +79,28 @@ static void test_rules(void)
 		begin();
 		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
 		operators(400, 9 * MS, 0, 0);
-		CHECK(!strcmp(found(&f), ""));
-		end(&f);
+		CHECK(!strcmp(found(), ""));
 	}
 	TEST("a loop that waits for data is reported with the share of its time")
 	{
 		begin();
 		loop(40, 100, MXBPF_PART_DATA, 80);
 		operators(400, 2 * MS, 0, 0);
-		CHECK(!strcmp(found(&f), "data_wait") && says(&f, "80% of its time"));
-		end(&f);
+		CHECK(!strcmp(found(), "data_wait") && says("80% of its time"));
 	}
 	TEST("waiting for results is reported only for the time in which no operator runs")
 	{
 		begin();
 		loop(40, 100, MXBPF_PART_WAIT, 60);
 		operators(400, 4 * MS, 0, 0);
-		CHECK(!strcmp(found(&f), "sync_wait"));
-		end(&f);
+		CHECK(!strcmp(found(), "sync_wait"));
 	}
 	TEST("many calls that take less than 15 us each are reported as bound by launches")
 	{
 		begin();
 		loop(40, 10, MXBPF_PART_OUTSIDE, 4);
 		operators(40 * 500, 8000, 0, 0);
-		CHECK(!strcmp(found(&f), "tiny_operators"));
-		end(&f);
+		CHECK(!strcmp(found(), "tiny_operators"));
 	}
 	TEST("waiting for a CPU is the fault of neighbours if they use CPU time, else of the job's own threads")
 	{
@@ -118,42 +108,36 @@ static void test_rules(void)
 		process(300, 2000, false);
 		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
 		operators(400, 9 * MS, 4 * MS, 0);
-		CHECK(!strcmp(found(&f), "neighbours") && strstr(f.list[0].evidence.data, "noisy (pid 300) 0.5 CPUs"));
-		end(&f);
+		CHECK(!strcmp(found(), "neighbours") && strstr(told.list[0].evidence.data, "noisy (pid 300) 0.5 CPUs"));
 		begin();
 		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
 		operators(400, 9 * MS, 4 * MS, 0);
-		CHECK(!strcmp(found(&f), "own_threads"));
-		end(&f);
+		CHECK(!strcmp(found(), "own_threads"));
 	}
 	TEST("page faults are reported if their estimate is a notable part of the operators' time")
 	{
 		begin();
 		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
 		operators(400, 9 * MS, 0, 4000);
-		CHECK(!strcmp(found(&f), "page_faults"));
-		end(&f);
+		CHECK(!strcmp(found(), "page_faults"));
 	}
 	TEST("memory that grows in every third of the window is reported, and a cache that levels off is not")
 	{
 		begin();
 		for (i = 0; i < 60; i++)
 			iteration(i, 60, MXBPF_PART_OUTSIDE, 3, (int64_t)i << 17);
-		CHECK(!strcmp(found(&f), "memory_growth") && says(&f, "128 KiB in each iteration"));
-		end(&f);
+		CHECK(!strcmp(found(), "memory_growth") && says("128 KiB in each iteration"));
 		begin();
 		for (i = 0; i < 60; i++)
 			iteration(i, 60, MXBPF_PART_OUTSIDE, 3, (int64_t)(i < 25 ? i : 25) << 17);
-		CHECK(!strcmp(found(&f), ""));
-		end(&f);
+		CHECK(!strcmp(found(), ""));
 	}
 	TEST("slow iterations at equal distances are reported with the distance")
 	{
 		begin();
 		for (i = 0; i < 60; i++)
 			iteration(i, i % 10 == 9 ? 200 : 50, MXBPF_PART_OUTSIDE, 2, 0);
-		CHECK(!strcmp(found(&f), "slow_iterations") && says(&f, "6 of 60 iterations, about every 10th,"));
-		end(&f);
+		CHECK(!strcmp(found(), "slow_iterations") && says("6 of 60 iterations, about every 10th,"));
 	}
 }
 
@@ -163,28 +147,27 @@ static bool noise(uint64_t i)
 	return (i * 2654435761u >> 7 ^ i * 40503u >> 3) % 1000 < 200;
 }
 
-static bool shows(const struct findings *f, unsigned nth, const char *text)
+static bool shows(unsigned nth, const char *text)
 {
-	return f->n > nth && f->list[nth].evidence.len && strstr(f->list[nth].evidence.data, text);
+	return told.n > nth && told.list[nth].evidence.len && strstr(told.list[nth].evidence.data, text);
 }
 
 /*
  * Feeds 200 iterations and returns the findings. Usual iterations take 16 ms: 6 ms in Python code, the rest in
  * operators. Slow ones take 32 ms: slow_ms in Python code, the rest in operators.
  */
-static const char *with_noise(struct findings *f, uint64_t slow_ms)
+static const char *with_noise(uint64_t slow_ms)
 {
 	uint64_t i;
 
 	begin();
 	for (i = 0; i < 200; i++)
 		iteration(i, noise(i) ? 32 : 16, MXBPF_PART_OUTSIDE, noise(i) ? slow_ms : 6, 0);
-	return found(f);
+	return found();
 }
 
 static void test_lines(void)
 {
-	struct findings f;
 	uint64_t i;
 
 	TEST("single slow iterations without a pattern are no finding unless they cost much")
@@ -192,8 +175,7 @@ static void test_lines(void)
 		begin();
 		for (i = 0; i < 60; i++)
 			iteration(i, i == 31 || i == 44 ? 90 : 50, MXBPF_PART_OUTSIDE, 2, 0);
-		CHECK(!strcmp(found(&f), ""));
-		end(&f);
+		CHECK(!strcmp(found(), ""));
 	}
 	TEST("every 12th iteration that is slow is found among others that are slow without a pattern")
 	{
@@ -201,21 +183,17 @@ static void test_lines(void)
 		process(400, 6000, false);
 		for (i = 0; i < 200; i++)
 			iteration(i, i % 12 == 5 || noise(i) ? 90 : 20, MXBPF_PART_OUTSIDE, 2, 0);
-		CHECK(!strcmp(found(&f), "slow_iterations") && says(&f, "17 of 200 iterations, about every 12th,"));
-		end(&f);
+		CHECK(!strcmp(found(), "slow_iterations") && says("17 of 200 iterations, about every 12th,"));
 		begin();
 		process(400, 6000, false);
 		for (i = 0; i < 200; i++)
 			iteration(i, noise(i) || noise(i + 1000) ? 90 : 20, MXBPF_PART_OUTSIDE, 2, 0);
-		CHECK(!strcmp(found(&f), ""));
-		end(&f);
+		CHECK(!strcmp(found(), ""));
 	}
 	TEST("slow iterations without a pattern are a finding if one part is longer, and none if all parts are")
 	{
-		CHECK(!strcmp(with_noise(&f, 12), ""));
-		end(&f);
-		CHECK(!strcmp(with_noise(&f, 6), "slow_iterations"));
-		end(&f);
+		CHECK(!strcmp(with_noise(12), ""));
+		CHECK(!strcmp(with_noise(6), "slow_iterations"));
 	}
 	TEST("your Python code is reported with its line, beside packages and code that they make")
 	{
@@ -224,8 +202,7 @@ static void test_lines(void)
 		looks(PID, PID, "<string>(3): make\nnumpy/core/fromnumeric.py(12): sum\n/app/train.py(7): metrics", 30,
 		      0);
 		looks(PID, PID, "/app/train.py(9): step", 10, IN_API);
-		CHECK(!strcmp(found(&f), "own_code") && shows(&f, 0, "/app/train.py(7): metrics, 100% of 30 samples"));
-		end(&f);
+		CHECK(!strcmp(found(), "own_code") && shows(0, "/app/train.py(7): metrics, 100% of 30 samples"));
 	}
 	TEST("a loader that works in the thread of the loop counts as waiting for data")
 	{
@@ -234,8 +211,7 @@ static void test_lines(void)
 		looks(PID, PID,
 		      "/app/data.py(5): decode\nmxnet/gluon/data/dataloader.py(8): __iter__\n/app/train.py(7): main",
 		      30, 0);
-		CHECK(!strcmp(found(&f), "data_wait") && says(&f, "it is at /app/data.py(5): decode"));
-		end(&f);
+		CHECK(!strcmp(found(), "data_wait") && says("it is at /app/data.py(5): decode"));
 	}
 	TEST("a job of tiny operators that mostly does something else is not bound by launching them")
 	{
@@ -245,15 +221,13 @@ static void test_lines(void)
 		looks(PID, PID, "/app/t.py(7): decode", 30, 0);
 		looks(PID, PID, "/app/t.py(9): step", 5, IN_API);
 		looks(PID, PID, "/app/t.py(9): step", 3, 0);
-		CHECK(!strcmp(found(&f), "own_code") && shows(&f, 0, "/app/t.py(7): decode, 100% of 30 samples"));
-		end(&f);
+		CHECK(!strcmp(found(), "own_code") && shows(0, "/app/t.py(7): decode, 100% of 30 samples"));
 		begin();
 		loop(40, 100, MXBPF_PART_OUTSIDE, 70);
 		operators(40 * 500, 8000, 0, 0);
 		looks(PID, PID, "/app/t.py(9): step", 10, IN_API);
 		looks(PID, PID, "/app/t.py(9): step", 28, 0);
-		CHECK(!strcmp(found(&f), "tiny_operators") && shows(&f, 0, "/app/t.py(9): step"));
-		end(&f);
+		CHECK(!strcmp(found(), "tiny_operators") && shows(0, "/app/t.py(9): step"));
 	}
 	TEST("waiting for a queue counts as waiting for data, and the thread that fills it is shown")
 	{
@@ -265,8 +239,7 @@ static void test_lines(void)
 		      30, IN_LOCK);
 		looks(PID, PID + 1, "/app/data.py(6): fetch", 30, ASLEEP);
 		looks(PID, PID + 2, "/usr/lib/python3.11/threading.py(3): wait\n/app/log.py(1): flush", 40, IN_LOCK);
-		CHECK(!strcmp(found(&f), "data_wait") && shows(&f, 0, "/app/data.py(6): fetch, 100% of 30 samples"));
-		end(&f);
+		CHECK(!strcmp(found(), "data_wait") && shows(0, "/app/data.py(6): fetch, 100% of 30 samples"));
 	}
 	TEST("a process that was started by multiprocessing does not wait for data because of that")
 	{
@@ -274,8 +247,7 @@ static void test_lines(void)
 		loop(40, 100, MXBPF_PART_OUTSIDE, 60);
 		looks(PID, PID, "/app/t.py(7): rank\n/usr/lib/python3.11/multiprocessing/process.py(1): run", 30,
 		      ASLEEP);
-		CHECK(!strcmp(found(&f), "own_code"));
-		end(&f);
+		CHECK(!strcmp(found(), "own_code"));
 	}
 	TEST("a thread that runs while the loop sleeps in a lock holds the interpreter; without it the wait is the "
 	     "program's own")
@@ -284,14 +256,12 @@ static void test_lines(void)
 		loop(40, 100, MXBPF_PART_OUTSIDE, 60);
 		looks(PID, PID, "/app/t.py(7): main", 30, IN_LOCK);
 		looks(PID, PID + 1, "/app/t.py(3): metrics", 30, 0);
-		CHECK(!strcmp(found(&f), "interpreter_lock") && shows(&f, 0, "/app/t.py(3): metrics"));
-		end(&f);
+		CHECK(!strcmp(found(), "interpreter_lock") && shows(0, "/app/t.py(3): metrics"));
 		begin();
 		loop(40, 100, MXBPF_PART_OUTSIDE, 60);
 		looks(PID, PID, "/app/t.py(7): main", 30, IN_LOCK);
 		looks(PID, PID + 1, "/app/t.py(3): metrics", 5, 0);
-		CHECK(!strcmp(found(&f), "own_code"));
-		end(&f);
+		CHECK(!strcmp(found(), "own_code"));
 	}
 	TEST("a line that asks for one result after the other is reported, and one wait in an iteration is not")
 	{
@@ -301,16 +271,14 @@ static void test_lines(void)
 			name(9, MXBPF_NAME_SPAN, "MXNDArraySyncCopyToCPU");
 			calls(PID, MXBPF_CLASS_API, 9, 40 * i, MS);
 			looks(PID, PID, "/app/t.py(7): main", 30, IN_API);
-			CHECK(!strcmp(found(&f), i == 1 ? "" : "sync_wait") &&
-			      (i == 1 || shows(&f, 0, "/app/t.py(7): main")));
-			end(&f);
+			CHECK(!strcmp(found(), i == 1 ? "" : "sync_wait") &&
+			      (i == 1 || shows(0, "/app/t.py(7): main")));
 		}
 	}
 }
 
 static void test_processes(void)
 {
-	struct findings f;
 	uint64_t i;
 
 	TEST("a rank that waits in exchanges is reported with the rank that is the last, and where that one is")
@@ -324,9 +292,7 @@ static void test_processes(void)
 		calls(RANK, MXBPF_CLASS_OPERATOR, 8, 40, MS);
 		looks(PID, PID, "/app/t.py(7): main", 30, IN_LOCK);
 		looks(RANK, RANK, "/app/t.py(8): decode", 30, 0);
-		CHECK(!strcmp(found(&f), "straggler") &&
-		      shows(&f, 0, "process 300 arrives last: /app/t.py(8): decode"));
-		end(&f);
+		CHECK(!strcmp(found(), "straggler") && shows(0, "process 300 arrives last: /app/t.py(8): decode"));
 	}
 	TEST("of ranks that are not probed, the one that waits the least is the last, if it waits less than a half as "
 	     "much")
@@ -344,12 +310,11 @@ static void test_processes(void)
 			looks(RANK + 1, RANK + 1, "/app/t.py(7): main", i ? 13 : 7, IN_LOCK | OTHER_RANK);
 			looks(RANK + 1, RANK + 1, "/app/t.py(8): decode", 6, OTHER_RANK);
 			looks(RANK + 1, RANK + 1, "/app/t.py(8): decode", i ? 11 : 17, ASLEEP | OTHER_RANK);
-			CHECK(!strcmp(found(&f), i ? "exchange" : "straggler"));
+			CHECK(!strcmp(found(), i ? "exchange" : "straggler"));
 			CHECK(is_evidence(
-				&f, i ? ""
-				      : "process 301 arrives last: /app/t.py(8): decode, 77% of 30 samples, asleep in "
-					"a system call; it uses 0.2 CPUs and is not probed"));
-			end(&f);
+				i ? ""
+				  : "process 301 arrives last: /app/t.py(8): decode, 77% of 30 samples, asleep in "
+				    "a system call; it uses 0.2 CPUs and is not probed"));
 		}
 	}
 	TEST("the lines of another rank are no lines of workers")
@@ -359,8 +324,8 @@ static void test_processes(void)
 		operators(400, 4 * MS, 0, 0);
 		looks(PID, PID, "/app/t.py(7): main", 20, 0);
 		looks(RANK, RANK, "/app/t.py(9): other", 30, ASLEEP | OTHER_RANK);
-		CHECK(!strcmp(found(&f), "data_wait") && !memmem(f.list[0].text.data, f.list[0].text.len, "other", 5));
-		end(&f);
+		CHECK(!strcmp(found(), "data_wait") &&
+		      !memmem(told.list[0].text.data, told.list[0].text.len, "other", 5));
 	}
 	TEST("a job that wants more CPUs than there are competes with itself, also beside neighbours")
 	{
@@ -369,16 +334,13 @@ static void test_processes(void)
 		process(400, 2000, false);
 		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
 		operators(400, 9 * MS, 4 * MS, 0);
-		CHECK(!strcmp(found(&f), "own_threads neighbours") &&
-		      shows(&f, 0, "6.0 threads of the job want to run"));
-		end(&f);
+		CHECK(!strcmp(found(), "own_threads neighbours") && shows(0, "6.0 threads of the job want to run"));
 		begin();
 		process_that_waits(PID, 4000, 2000, true);
 		process(400, 4000, false);
 		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
 		operators(400, 9 * MS, 4 * MS, 0);
-		CHECK(!strcmp(found(&f), "neighbours"));
-		end(&f);
+		CHECK(!strcmp(found(), "neighbours"));
 	}
 	TEST("a job that is bound to one CPU of several competes with itself for that one")
 	{
@@ -395,8 +357,7 @@ static void test_processes(void)
 		feed(&own);
 		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
 		operators(400, 9 * MS, 4 * MS, 0);
-		CHECK(!strcmp(found(&f), "own_threads") && says(&f, "compete for 1 CPU:"));
-		end(&f);
+		CHECK(!strcmp(found(), "own_threads") && says("compete for 1 CPU:"));
 	}
 	TEST("page faults are reported with the operators that have them")
 	{
@@ -404,14 +365,12 @@ static void test_processes(void)
 		name(7, MXBPF_NAME_SPAN, "aten::fill_");
 		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
 		operators(400, 9 * MS, 0, 4000);
-		CHECK(!strcmp(found(&f), "page_faults") && shows(&f, 0, "aten::fill_ 100% of the faults"));
-		end(&f);
+		CHECK(!strcmp(found(), "page_faults") && shows(0, "aten::fill_ 100% of the faults"));
 	}
 }
 
 static void test_faults(void)
 {
-	struct findings f;
 	uint64_t i;
 
 	TEST("page faults promise what they take where no host provides the page, and are silent if that is little")
@@ -420,13 +379,11 @@ static void test_faults(void)
 		begin();
 		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
 		operators(400, 9 * MS, 0, 7200); /* 20 % of their time, and 80 % with the host's */
-		CHECK(!strcmp(found(&f), "page_faults") && says(&f, "operators would take about 20% less time"));
-		end(&f);
+		CHECK(!strcmp(found(), "page_faults") && says("operators would take about 20% less time"));
 		begin();
 		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
 		operators(400, 9 * MS, 0, 1800); /* 5 %, and 20 % with the host's */
-		CHECK(!strcmp(found(&f), ""));
-		end(&f);
+		CHECK(!strcmp(found(), ""));
 		session.fault_own_ns = 0;
 	}
 	TEST("page faults in memory that is kept are not promised")
@@ -435,9 +392,8 @@ static void test_faults(void)
 		for (i = 0; i < 40; i++) /* 2,000 of 4,000 faults for each operator */
 			iteration(i, 100, MXBPF_PART_OUTSIDE, 5, (int64_t)i * 400 / 39 * 2000 * 4096);
 		operators(400, 9 * MS, 0, 4000);
-		CHECK(!strcmp(found(&f), "memory_growth page_faults"));
-		CHECK(f.n > 1 && memmem(f.list[1].text.data, f.list[1].text.len, "about 22% less time", 19));
-		end(&f);
+		CHECK(!strcmp(found(), "memory_growth page_faults"));
+		CHECK(told.n > 1 && memmem(told.list[1].text.data, told.list[1].text.len, "about 22% less time", 19));
 	}
 }
 
@@ -460,7 +416,6 @@ static void test_loss(void)
 {
 	struct mdl_source sources[] = {{.name = (char *)"probes", .loss = {.attempted = 2000, .stored = 2000}},
 				       {.name = (char *)"agent"}};
-	struct findings f;
 	uint64_t i;
 
 	TEST("a loss above 5 % is the first finding: what, how much, how many iterations are complete, and what to do")
@@ -470,32 +425,28 @@ static void test_loss(void)
 		session.nsources = 2;
 		begin();
 		loop(40, 100, MXBPF_PART_DATA, 50);
-		CHECK(!strcmp(found(&f), "lost_records data_wait"));
-		CHECK(says(&f, "lost 10% of the records of operators and memory, 10,000 of 100,000"));
-		CHECK(is_evidence(&f, "40 of 40 iterations are complete, and say how their time is spent"));
-		CHECK(strstr(f.list[0].rule->next_of(&f.facts), "--agent --iterations"));
-		end(&f);
+		CHECK(!strcmp(found(), "lost_records data_wait"));
+		CHECK(says("lost 10% of the records of operators and memory, 10,000 of 100,000"));
+		CHECK(is_evidence("40 of 40 iterations are complete, and say how their time is spent"));
+		CHECK(strstr(told.list[0].rule->next_of(&told.facts), "--agent --iterations"));
 		sources[1].loss = (struct mxbpf_loss){.attempted = 100000, .stored = 96000, .dropped = 4000};
 		begin();
 		loop(40, 100, MXBPF_PART_DATA, 50);
-		CHECK(!strcmp(found(&f), "data_wait"));
-		end(&f);
+		CHECK(!strcmp(found(), "data_wait"));
 	}
 	TEST("findings about Python code and growing memory ignore iterations with lost records")
 	{
 		begin();
 		for (i = 0; i < 60; i++)
 			lossy_iteration(i, 60, (int64_t)i << 17);
-		CHECK(!strcmp(found(&f), ""));
-		end(&f);
+		CHECK(!strcmp(found(), ""));
 		begin();
 		for (i = 0; i < 60; i++) /* it has freed what the lost ones have allocated */
 			if (i > 18 && i < 22)
 				lossy_iteration(i, 60, 0);
 			else
 				iteration(i, 60, MXBPF_PART_OUTSIDE, 3, i < 20 ? 0 : 1 << 24);
-		CHECK(!strcmp(found(&f), ""));
-		end(&f);
+		CHECK(!strcmp(found(), ""));
 	}
 	TEST("operators in an iteration are those of all iterations, also of those whose ends are lost")
 	{
@@ -503,16 +454,14 @@ static void test_loss(void)
 		for (i = 0; i < 40; i += i % 4 == 1 ? 3 : 1) /* 20 of 40 */
 			iteration_of(PID, i, 100, MXBPF_PART_OUTSIDE, 5);
 		operators(4000 * 96 / 100, MS / 100, 0, 0); /* 4 % are lost */
-		CHECK(!strcmp(found(&f), "tiny_operators") && says(&f, ": 105 of them in an iteration"));
-		end(&f);
+		CHECK(!strcmp(found(), "tiny_operators") && says(": 105 of them in an iteration"));
 	}
 	TEST("findings that compare sums are silent if more than 1 % of the records are lost")
 	{
 		begin();
 		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
 		operators(400, 9 * MS, 0, 4000);
-		CHECK(!strcmp(found(&f), ""));
-		end(&f);
+		CHECK(!strcmp(found(), ""));
 		session.sources = NULL;
 		session.nsources = 0;
 	}
@@ -521,25 +470,21 @@ static void test_loss(void)
 /* Returns the report of a job that did `n` iterations of 16 ms in a window of 10.2 s. */
 static char *report_of(uint64_t n)
 {
-	struct mdl_session s = session_new();
-	char *text;
+	FREED(mdl_session_fini) struct mdl_session s = session_new();
 
 	begin();
 	loop(n, 16, MXBPF_PART_OUTSIDE, 2);
-	text = render("modern", &s, model, &(struct view_opts){0});
-	mdl_free(model);
-	mdl_session_fini(&s);
-	return text;
+	return render("modern", &s, model, &(struct view_opts){0});
 }
 
 static void test_head(void)
 {
-	char *few = NULL, *many = NULL, *none = NULL;
+	FREED(memory_freed) char *few = NULL, *many = NULL;
 
 	CHECK(mkdtemp(dir));
 	few = report_of(5);
 	many = report_of(600);
-	none = report_of(0);
+	FREED(memory_freed) char *none = report_of(0);
 	TEST("a few iterations in a long window are no rate, and the report says how much of the window they take")
 	{
 		CHECK(!strstr(few, "per second") && strstr(few, "5 iterations, 16.0 ms each: 88% in operators"));
@@ -551,9 +496,6 @@ static void test_head(void)
 		CHECK(strstr(none, "No finding: no iteration ended in the window, and most rules look at iterations."));
 		CHECK(strstr(many, "No finding: mxbpf found no bottleneck."));
 	}
-	free(few);
-	free(many);
-	free(none);
 	rmdir(dir);
 }
 

@@ -6,40 +6,40 @@
 #define LINE "/srv/train.py(12): save"
 
 /* The next step of a finding; "-": none is left; "?": there is no such finding. */
-static const char *next_of(const struct findings *f, const char *key)
+static const char *next_of(const char *key)
 {
 	static char next[128];
 	unsigned i;
 
-	for (i = 0; i < f->n; i++) {
-		if (strcmp(f->list[i].rule->key, key) != 0)
+	for (i = 0; i < told.n; i++) {
+		if (strcmp(told.list[i].rule->key, key) != 0)
 			continue;
-		snprintf(next, sizeof(next), "%.*s", (int)f->list[i].next.len, f->list[i].next.data);
+		snprintf(next, sizeof(next), "%.*s", (int)told.list[i].next.len, told.list[i].next.data);
 		return *next ? next : "-";
 	}
 	return "?";
 }
 
-static uint32_t pid_of(const struct findings *f, const char *key)
+static uint32_t pid_of(const char *key)
 {
 	unsigned i;
 
-	for (i = 0; i < f->n; i++)
-		if (!strcmp(f->list[i].rule->key, key))
-			return f->list[i].pid;
+	for (i = 0; i < told.n; i++)
+		if (!strcmp(told.list[i].rule->key, key))
+			return told.list[i].pid;
 	return 0;
 }
 
-static const char *evidence_of(const struct findings *f, const char *key)
+static const char *evidence_of(const char *key)
 {
 	static char evidence[1024];
 	unsigned i;
 
 	evidence[0] = '\0';
-	for (i = 0; i < f->n; i++)
-		if (!strcmp(f->list[i].rule->key, key) && f->list[i].evidence.len)
-			snprintf(evidence, sizeof(evidence), "%.*s", (int)f->list[i].evidence.len,
-				 f->list[i].evidence.data);
+	for (i = 0; i < told.n; i++)
+		if (!strcmp(told.list[i].rule->key, key) && told.list[i].evidence.len)
+			snprintf(evidence, sizeof(evidence), "%.*s", (int)told.list[i].evidence.len,
+				 told.list[i].evidence.data);
 	return evidence;
 }
 
@@ -72,53 +72,45 @@ static void own_code(void)
 
 static void test_steps(void)
 {
-	struct findings f;
-
 	TEST("a line that runs leads to samples of its functions, and from there to the advice")
 	{
 		own_code();
 		looks(PID, PID, LINE, 30, 0);
-		found(&f);
-		CHECK(!strcmp(next_of(&f, "own_code"), "--pid PID --sample 99") && pid_of(&f, "own_code") == PID);
-		findings_fini(&f);
+		found();
+		CHECK(!strcmp(next_of("own_code"), "--pid PID --sample 99") && pid_of("own_code") == PID);
 		session.sample_hz = 99;
-		found(&f);
-		CHECK(!strcmp(next_of(&f, "own_code"), "-"));
+		found();
+		CHECK(!strcmp(next_of("own_code"), "-"));
 		session.sample_hz = 0;
-		end(&f);
 	}
 	TEST("a line that sleeps says in what, leads to the scheduler, and from there to the advice")
 	{
 		own_code();
 		asleep(PID, SYS_fsync, MXBPF_SLEEP_DISK, LINE, 20, false);
 		asleep(PID, SYS_write, MXBPF_SLEEP_ANY, LINE, 6, false);
-		found(&f);
-		CHECK(!strcmp(next_of(&f, "own_code"), "--pid PID --sched"));
-		CHECK(!strcmp(evidence_of(&f, "own_code"), LINE ", 100% of 26 samples, waiting for the disk in fsync"));
-		findings_fini(&f);
+		found();
+		CHECK(!strcmp(next_of("own_code"), "--pid PID --sched"));
+		CHECK(!strcmp(evidence_of("own_code"), LINE ", 100% of 26 samples, waiting for the disk in fsync"));
 		session.sched = true;
-		found(&f);
-		CHECK(!strcmp(next_of(&f, "own_code"), "-"));
+		found();
+		CHECK(!strcmp(next_of("own_code"), "-"));
 		session.sched = false;
-		end(&f);
 	}
 	TEST("the next step keeps what the session looked at, so that two findings do not lead back and forth")
 	{
 		own_code();
 		looks(PID, PID, LINE, 30, 0);
 		session.sched = true;
-		found(&f);
-		CHECK(!strcmp(next_of(&f, "own_code"), "--pid PID --sample 99 --sched"));
+		found();
+		CHECK(!strcmp(next_of("own_code"), "--pid PID --sample 99 --sched"));
 		session.sched = false;
-		end(&f);
 	}
 	TEST("a line of two looks is not named, and the next step finds one")
 	{
 		own_code();
 		looks(PID, PID, LINE, 2, 0);
-		found(&f);
-		CHECK(!strcmp(next_of(&f, "own_code"), "now --pid PID") && !*evidence_of(&f, "own_code"));
-		end(&f);
+		found();
+		CHECK(!strcmp(next_of("own_code"), "now --pid PID") && !*evidence_of("own_code"));
 	}
 }
 
@@ -158,24 +150,20 @@ static void test_without_python(void)
 
 static void test_stopped(void)
 {
-	struct findings f;
-
 	TEST("a process that is stopped is a finding before all others, with its number")
 	{
 		begin();
 		asleep(PID, -1, MXBPF_SLEEP_STOPPED, LINE, 30, false);
-		CHECK(!strcmp(found(&f), "stopped") &&
-		      says(&f, "Process 100 is stopped by a signal or a debugger in 100%"));
-		CHECK(!strcmp(next_of(&f, "stopped"), "-") && pid_of(&f, "stopped") == PID);
-		end(&f);
+		CHECK(!strcmp(found(), "stopped") && says("Process 100 is stopped by a signal or a debugger in 100%"));
+		CHECK(!strcmp(next_of("stopped"), "-") && pid_of("stopped") == PID);
 	}
 	TEST("a process that sleeps is not stopped")
 	{
 		begin();
 		asleep(PID, SYS_read, MXBPF_SLEEP_DISK, LINE, 30, false);
 		asleep(PID, -1, MXBPF_SLEEP_STOPPED, LINE, 2, false);
-		CHECK(!strcmp(next_of((found(&f), &f), "stopped"), "?"));
-		end(&f);
+		found();
+		CHECK(!strcmp(next_of("stopped"), "?"));
 	}
 }
 
@@ -191,8 +179,6 @@ static void waiting_loop(void)
 
 static void test_ranks(void)
 {
-	struct findings f;
-
 	TEST("a rank that is late in some iterations is named with the line on which it is more than the others")
 	{
 		waiting_loop();
@@ -201,11 +187,10 @@ static void test_ranks(void)
 		looks(RANK, RANK, "/srv/train.py(28): step", 40, OTHER_RANK);
 		asleep(RANK + 1, SYS_futex, MXBPF_SLEEP_ANY, "/srv/train.py(30): step", 140, true);
 		looks(RANK + 1, RANK + 1, "/srv/train.py(28): step", 60, OTHER_RANK);
-		found(&f);
-		CHECK(says(&f, "Process 300 lags"));
-		CHECK(strstr(evidence_of(&f, "straggler"), LINE ", 30% of 200 samples, waiting for the disk in fsync"));
-		CHECK(!strcmp(next_of(&f, "straggler"), "--pid PID --sched") && pid_of(&f, "straggler") == RANK);
-		end(&f);
+		found();
+		CHECK(says("Process 300 lags"));
+		CHECK(strstr(evidence_of("straggler"), LINE ", 30% of 200 samples, waiting for the disk in fsync"));
+		CHECK(!strcmp(next_of("straggler"), "--pid PID --sched") && pid_of("straggler") == RANK);
 	}
 	TEST("ranks that differ by chance have no late one, and the next step looks at all of them")
 	{
@@ -213,9 +198,8 @@ static void test_ranks(void)
 		asleep(RANK, SYS_futex, MXBPF_SLEEP_ANY, "/srv/train.py(30): step", 26, true);
 		looks(RANK, RANK, "/srv/train.py(28): step", 14, OTHER_RANK);
 		process(RANK, 1500, false);
-		found(&f);
-		CHECK(!strcmp(next_of(&f, "straggler"), "?") && !strcmp(next_of(&f, "exchange"), "--pid PID --job"));
-		end(&f);
+		found();
+		CHECK(!strcmp(next_of("straggler"), "?") && !strcmp(next_of("exchange"), "--pid PID --job"));
 	}
 	TEST("other ranks of the job that take the CPUs are no other processes")
 	{
@@ -224,11 +208,10 @@ static void test_ranks(void)
 		operators(400, 9 * MS, 4 * MS, 0);
 		looks(RANK, RANK, LINE, 20, OTHER_RANK);
 		process(RANK, 2500, false);
-		found(&f);
-		CHECK(!strcmp(next_of(&f, "neighbours"), "?") &&
-		      !strcmp(next_of(&f, "own_threads"), "--pid PID --omp --sched"));
-		CHECK(strstr(evidence_of(&f, "own_threads"), "the other 1 rank of the job 0.6 of 2"));
-		end(&f);
+		found();
+		CHECK(!strcmp(next_of("neighbours"), "?") &&
+		      !strcmp(next_of("own_threads"), "--pid PID --omp --sched"));
+		CHECK(strstr(evidence_of("own_threads"), "the other 1 rank of the job 0.6 of 2"));
 	}
 }
 
@@ -250,8 +233,7 @@ static void test_jobs(void)
 	struct mdl_labels labels[3] = {{.pid = PID}, {.pid = RANK}, {.pid = RANK + 1}};
 	struct buf jobs = {0};
 	struct findings_job *job;
-	struct findings f;
-	struct mdl *all, *one;
+	struct mdl *all;
 	uint64_t i;
 
 	for (i = 0; i < 3; i++)
@@ -273,16 +255,12 @@ static void test_jobs(void)
 		job = buf_at(&jobs, struct findings_job, 1);
 		CHECK(job->root == RANK && job->tgid == RANK && job->loop_ns == 3800 * MS);
 		CHECK(buf_at(&jobs, struct findings_job, 0)->tgid == PID);
-		one = findings_only(model, &session, job);
-		CHECK(!findings_make(one, &session, &f) && f.n && !strcmp(f.list[0].rule->key, "data_wait"));
-		CHECK(f.list[0].pid == RANK);
-		findings_fini(&f);
-		mdl_free(one);
-		one = findings_only(model, &session, job - 1);
 		all = model;
-		model = one;
-		CHECK(!strcmp(found(&f), ""));
-		end(&f);
+		model = findings_only(all, &session, job);
+		CHECK(!strcmp(found(), "data_wait") && told.list[0].pid == RANK);
+		mdl_free(model);
+		model = findings_only(all, &session, job - 1);
+		CHECK(!strcmp(found(), ""));
 		mdl_free(all);
 	}
 	buf_fini(&jobs);
@@ -298,7 +276,6 @@ static void test_jobs(void)
 		labels[1].texts[MDL_JOB] = (char *)"b";
 		buf_fini(&jobs);
 		CHECK(!findings_jobs(model, &session, &jobs) && buf_count(&jobs, *job) == 2);
-		mdl_free(model);
 	}
 	buf_fini(&jobs);
 	session.labels = NULL;

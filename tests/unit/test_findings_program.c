@@ -57,11 +57,7 @@ static void sample(uint64_t round, uint32_t tid, const char *text, uint32_t flag
 
 static bool is_silent(void)
 {
-	struct findings f;
-	const bool silent = !strcmp(found(&f), "");
-
-	end(&f);
-	return silent;
+	return !strcmp(found(), "");
 }
 
 /* Four threads, of which one has the lock; the others do something, and three of them at most are in it at once. */
@@ -70,7 +66,7 @@ static void served(const char *others, uint32_t flags, const char *holder, uint3
 	uint64_t i;
 	uint32_t t;
 
-	model = mdl_new();
+	new_model();
 	for (i = 0; i < ROUNDS; i++) {
 		sample(i, PID, "/usr/lib/python3.11/selectors.py(415): select\n/app/server.py(60): main", SLEEPS);
 		for (t = 0; t < 4; t++)
@@ -83,28 +79,25 @@ static void served(const char *others, uint32_t flags, const char *holder, uint3
 
 static void test_lock(void)
 {
-	struct findings f;
 	uint64_t i;
 
 	TEST("threads that wait for a lock are reported with their line and that of the thread that has it")
 	{
 		served(LOCKING, LOCKED, HOLDING, RUNS);
-		CHECK(!strcmp(found(&f), "code_lock"));
-		CHECK(has(&f.list[0].text, "Threads wait in 100% of the time for a lock that your Python code holds, "
-					   "3.0 of them at a time: they wait at /app/server.py(44): handle"));
-		CHECK(has(&f.list[0].evidence,
+		CHECK(!strcmp(found(), "code_lock"));
+		CHECK(has(&told.list[0].text,
+			  "Threads wait in 100% of the time for a lock that your Python code holds, "
+			  "3.0 of them at a time: they wait at /app/server.py(44): handle"));
+		CHECK(has(&told.list[0].evidence,
 			  "the thread that has it is at /app/server.py(30): tokenize, 100% of 40 samples"));
-		CHECK(f.list[0].next.len == 21 && !memcmp(f.list[0].next.data, "--pid PID --sample 99", 21));
-		end(&f);
+		CHECK(told.list[0].next.len == 21 && !memcmp(told.list[0].next.data, "--pid PID --sample 99", 21));
 	}
 	TEST("a lock is also one if the thread that has it sleeps, or is in another function and runs")
 	{
 		served(LOCKING, LOCKED, "/app/server.py(45): handle" SERVED, SLEEPS);
-		CHECK(!strcmp(found(&f), "code_lock"));
-		end(&f);
+		CHECK(!strcmp(found(), "code_lock"));
 		served(LOCKING, LOCKED, "/app/server.py(80): refresh", RUNS);
-		CHECK(!strcmp(found(&f), "code_lock") && has(&f.list[0].evidence, "/app/server.py(80): refresh"));
-		end(&f);
+		CHECK(!strcmp(found(), "code_lock") && has(&told.list[0].evidence, "/app/server.py(80): refresh"));
 	}
 	TEST("idle threads of a pool wait for no lock, nor does one thread alone, nor threads of which none has it")
 	{
@@ -114,7 +107,7 @@ static void test_lock(void)
 		CHECK(is_silent());
 		served(LOCKING, LOCKED, WAITING, LOCKED);
 		CHECK(is_silent());
-		model = mdl_new();
+		new_model();
 		for (i = 0; i < ROUNDS; i++) {
 			sample(i, PID, LOCKING, LOCKED);
 			sample(i, PID + 1, HOLDING, RUNS);
@@ -127,7 +120,7 @@ static void test_lock(void)
 		CHECK(is_silent());
 		served(LOCKING, LOCKED | MXBPF_LOOK_CALL, HOLDING, RUNS);
 		CHECK(is_silent());
-		model = mdl_new();
+		new_model();
 		for (i = 0; i < ROUNDS; i++) {
 			sample(i, PID + 1, LOCKING, i % 3 ? RUNS : LOCKED);
 			sample(i, PID + 2, LOCKING, i % 3 == 1 ? LOCKED : RUNS);
@@ -136,7 +129,7 @@ static void test_lock(void)
 	}
 	TEST("a lock that few samples find is no finding, and neither are samples of older recordings")
 	{
-		model = mdl_new();
+		new_model();
 		for (i = 0; i < ROUNDS; i++) {
 			sample(i, PID + 1, i % 8 ? READING : LOCKING, i % 8 ? SLEEPS : LOCKED);
 			sample(i, PID + 2, i % 9 ? HOLDING : LOCKING, i % 9 ? RUNS : LOCKED);
@@ -180,55 +173,49 @@ static void samples(uint64_t from, uint64_t to, const char *text)
 
 static void test_compiler(void)
 {
-	struct findings f;
-
 	TEST("a compiler that takes much of the time is reported with the line of the program, and is not its own code")
 	{
-		model = mdl_new();
+		new_model();
 		iterations(40, 100);
 		samples(0, 30, COMPILES);
 		samples(30, 40, COMPILED);
-		CHECK(!strcmp(found(&f), "compiling"));
-		CHECK(has(&f.list[0].text, "PyTorch compiles in 75% of the time, called by /app/train.py(17): step"));
-		end(&f);
+		CHECK(!strcmp(found(), "compiling"));
+		CHECK(has(&told.list[0].text,
+			  "PyTorch compiles in 75% of the time, called by /app/train.py(17): step"));
 	}
 	TEST("code that was compiled is no compiler, and a little compiling is no finding")
 	{
-		model = mdl_new();
+		new_model();
 		iterations(40, 100);
 		samples(0, 3, COMPILES);
 		samples(3, 40, COMPILED);
-		CHECK(!strcmp(found(&f), "own_code") && has(&f.list[0].evidence, "/app/train.py(17): step"));
-		end(&f);
+		CHECK(!strcmp(found(), "own_code") && has(&told.list[0].evidence, "/app/train.py(17): step"));
 	}
 }
 
 static void test_rest(void)
 {
-	struct mdl_session about = session_new();
+	FREED(mdl_session_fini) struct mdl_session about = session_new();
 	char *text;
 
 	about.duration_ns = session.duration_ns;
 	TEST("iterations that take a small part of the window come with what the thread did in the rest")
 	{
-		model = mdl_new();
+		new_model();
 		iterations(5, 10);
 		samples(1, 40, COMPILES);
 		text = render("modern", &about, model, &(struct view_opts){0});
 		CHECK(strstr(text, "% of the window; in the rest, PyTorch compiles in 100% of the samples, called by "
 				   "/app/train.py(17): step\n"));
 		free(text);
-		mdl_free(model);
-		model = mdl_new();
+		new_model();
 		iterations(5, 10);
 		samples(0, 10, COMPILED);
 		samples(10, 40, "torch/serialization.py(9): save\n/app/train.py(70): save");
 		text = render("modern", &about, model, &(struct view_opts){0});
 		CHECK(strstr(text, "; in the rest, 77% of the samples are at /app/train.py(70): save\n"));
 		free(text);
-		mdl_free(model);
 	}
-	mdl_session_fini(&about);
 }
 
 /* ---- memory */
@@ -238,7 +225,7 @@ static void resident(const uint64_t kib[], size_t n)
 	struct mxbpf_resident r = {.h = {.kind = MXBPF_RESIDENT, .size = sizeof(r), .tgid = PID}};
 	size_t i;
 
-	model = mdl_new();
+	new_model();
 	sample(0, PID, LOCKING, RUNS);
 	for (i = 0; i < n; i++) {
 		r.h.ts_ns = (1000 + i * 100) * MS;
@@ -259,22 +246,19 @@ static void rises(size_t n, uint64_t step, uint64_t period, uint64_t phase, uint
 
 static void test_resident(void)
 {
-	struct findings f;
 	uint64_t phase, kib[ROUNDS], i;
 
 	TEST("without iterations, resident memory that grows is reported with its rate")
 	{
 		rises(ROUNDS, 1024, 0, 0, 100);
-		CHECK(!strcmp(found(&f), "memory_growth"));
-		CHECK(has(&f.list[0].text, "Memory grows by 10.") && has(&f.list[0].text, " MiB a second, 4"));
-		CHECK(has(&f.list[0].evidence, "process 100 has 2"));
-		end(&f);
+		CHECK(!strcmp(found(), "memory_growth"));
+		CHECK(has(&told.list[0].text, "Memory grows by 10.") && has(&told.list[0].text, " MiB a second, 4"));
+		CHECK(has(&told.list[0].evidence, "process 100 has 2"));
 	}
 	TEST("it is found in a window of many readings as well, and through noise that is larger than its steps")
 	{
 		rises(1000, 64, 0, 0, 500);
-		CHECK(!strcmp(found(&f), "memory_growth"));
-		end(&f);
+		CHECK(!strcmp(found(), "memory_growth"));
 	}
 	TEST("memory that a collector frees does not grow, whenever that happens in the window")
 	{
@@ -361,19 +345,15 @@ static void calls(const char *operator, uint64_t n, bool annotation)
 /* Returns whether the head of the report has the text; NULL: none of both heads. */
 static bool head_has(const char *text)
 {
-	struct mdl_session about = session_new();
-	char *report;
+	FREED(mdl_session_fini) struct mdl_session about = session_new();
 	bool has;
 
 	about.duration_ns = session.duration_ns;
 	sample(0, PID, LOCKING, RUNS);
-	report = render("modern", &about, model, &(struct view_opts){0});
+	FREED(memory_freed) char *report = render("modern", &about, model, &(struct view_opts){0});
 	has = text ? !!strstr(report, text) : !strstr(report, "per second");
 	if (!has)
 		printf("# %.300s\n", report);
-	free(report);
-	mdl_session_fini(&about);
-	mdl_free(model);
 	return has;
 }
 
@@ -381,14 +361,14 @@ static void test_passes(void)
 {
 	TEST("without iterations the head has the rate of the program's annotation, with the outermost of several")
 	{
-		model = mdl_new();
+		new_model();
 		calls("request", 40, true);
 		calls("aten::mm", 400, false);
 		CHECK(head_has("request: 10 per second, 20.0 ms each: 50% in operators\n"));
 	}
 	TEST("without an annotation it has how often the same operators repeat, although the window cuts some off")
 	{
-		model = mdl_new();
+		new_model();
 		calls("aten::softmax", 100, false);
 		calls("aten::argmax", 99, false);
 		calls("aten::relu", 201, false);
@@ -400,7 +380,7 @@ static void test_passes(void)
 	}
 	TEST("what runs in some passes only is no pass, and the layers of a model are not either")
 	{
-		model = mdl_new();
+		new_model();
 		calls("aten::_linalg_svd", 33, false);
 		calls("aten::mul", 33, false);
 		calls("aten::div", 33, false);
@@ -409,7 +389,7 @@ static void test_passes(void)
 		calls("aten::randn", 672, false);
 		calls("aten::addmm", 1344, false);
 		CHECK(head_has("the same 5 calls of operators repeat 168 times per second"));
-		model = mdl_new();
+		new_model();
 		calls("aten::embedding", 300, false);
 		calls("aten::argmax", 300, false);
 		calls("aten::select", 300, false);
@@ -420,19 +400,19 @@ static void test_passes(void)
 	}
 	TEST("calls that are no multiples of each other, and those of a backward pass, have no rate")
 	{
-		model = mdl_new();
+		new_model();
 		calls("aten::softmax", 100, false);
 		calls("aten::argmax", 137, false);
 		calls("aten::relu", 160, false);
 		calls("aten::empty", 255, false);
 		CHECK(head_has(NULL));
-		model = mdl_new();
+		new_model();
 		calls("aten::softmax", 100, false);
 		calls("aten::argmax", 100, false);
 		calls("aten::relu", 100, false);
 		calls("aten::mm", 250, false);
 		CHECK(head_has(NULL));
-		model = mdl_new();
+		new_model();
 		calls("aten::softmax", 100, false);
 		calls("aten::argmax", 100, false);
 		calls("aten::relu", 100, false);
