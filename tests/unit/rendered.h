@@ -10,31 +10,17 @@
 
 #include "base/buf.h"
 #include "model/model.h"
-#include "read_file.h"
-#include "unit.h"
-#include "view/view.h"
+#include "printed.h"
 
 #define API MXBPF_CLASS_API
 #define OP  MXBPF_CLASS_OPERATOR
-
-static char dir[] = "/tmp/mxbpf-test-XXXXXX";
 
 /* Returns what a view prints. The caller frees it. */
 static inline char *render(const char *format, const struct mdl_session *s, struct mdl *m, const struct view_opts *opts)
 {
 	const struct view_input in = {.session = s, .model = m};
-	struct err e = {0};
-	char path[64], *text;
-	struct out *o;
 
-	snprintf(path, sizeof(path), "%s/out", dir);
-	if (out_open(path, false, &o, &e) || view_write(view_find(format), &in, opts, o, &e) || out_commit(o, &e)) {
-		printf("# %s\n", e.why);
-		return strdup("");
-	}
-	text = read_file(path);
-	unlink(path);
-	return text;
+	return printed(view_find(format), &in, opts);
 }
 
 static inline struct mdl_session session_new(void)

@@ -10,6 +10,8 @@
 #include "records.h"
 #include "rendered.h"
 
+static char dir[] = "/tmp/mxbpf-test-XXXXXX";
+
 #define RANKS 40 /* more than are written at once */
 #define CALLS 3	 /* of each rank */
 

@@ -9,6 +9,8 @@
 
 #include "rendered.h"
 
+static char dir[] = "/tmp/mxbpf-test-XXXXXX";
+
 /* ---- the driver */
 
 struct fake {

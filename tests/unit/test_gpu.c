@@ -3,7 +3,7 @@
 #include "chrome_tape.h"
 #include "feature/activity/activity.h"
 #include "feature/steps/steps.h"
-#include "read_file.h"
+#include "printed.h"
 
 #define GEMM  101
 #define COPY  102
@@ -501,15 +501,8 @@ static char *text_of(const struct tape *t, bool brief)
 {
 	const struct view_input in = {.session = &t->session, .model = t->model};
 	const struct view_opts opts = {.sort = VIEW_SORT_TOTAL, .brief = brief, .width = 160};
-	char path[] = "/tmp/mxbpf-test-gpu-XXXXXX", *text;
-	struct err e = {0};
-	struct out *o;
 
-	close(mkstemp(path));
-	CHECK(!out_open(path, false, &o, &e) && !view_write(&view_modern, &in, &opts, o, &e) && !out_commit(o, &e));
-	text = read_file(path);
-	unlink(path);
-	return text;
+	return printed(&view_modern, &in, &opts);
 }
 
 static void put_device(struct tape *t)

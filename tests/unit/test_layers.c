@@ -6,7 +6,7 @@
 
 #include "chrome_tape.h"
 #include "mxbpf_config.h"
-#include "read_file.h"
+#include "printed.h"
 #include "record/record.h"
 #include "schema.h"
 
@@ -18,8 +18,6 @@
 #define FC	 5
 #define BACKWARD 7
 #define DELETE	 9
-
-static char dir[] = "/tmp/mxbpf-test-XXXXXX";
 
 static void put_op(struct tape *t, uint64_t at_ns, uint64_t dur_ns, uint64_t name_id, uint64_t layer_id)
 {
@@ -60,17 +58,9 @@ static char *render(const char *view, struct tape *t, const struct view_opts *op
 	struct view_source source = {tape_rewind, tape_next, t, t->recs.len};
 	FREED(model_freed) struct mdl *m = mdl_new();
 	const struct view_input in = {.session = &t->session, .model = m, .source = &source};
-	struct err e = {0};
-	char path[64], *text;
-	struct out *o;
 
 	CHECK(!mdl_feed(m, t->recs.data, t->recs.len));
-	snprintf(path, sizeof(path), "%s/out", dir);
-	CHECK(!out_open(path, false, &o, &e));
-	CHECK(!view_write(view_find(view), &in, opts, o, &e) && !out_commit(o, &e));
-	text = read_file(path);
-	unlink(path);
-	return text;
+	return printed(view_find(view), &in, opts);
 }
 
 /* Returns the number of calls in the row of this name and layer; layer_id 0 means no layer. */
@@ -235,7 +225,6 @@ static void test_trace(void)
 
 int main(void)
 {
-	CHECK(mkdtemp(dir));
 	TEST("spans of different layers have separate rows, also in sums and emitted records")
 	test_rows();
 	TEST("a recording has the rows of layers, both from its final tables and from its spans")
@@ -252,6 +241,5 @@ int main(void)
 	test_tables();
 	TEST("traces have the layer among the arguments")
 	test_trace();
-	rmdir(dir);
 	UNIT_MAIN_END;
 }

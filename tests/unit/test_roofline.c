@@ -7,7 +7,7 @@
 
 #include "chrome_tape.h"
 #include "feature/activity/activity.h"
-#include "read_file.h"
+#include "printed.h"
 
 #define MM    401
 #define ARGS  402
@@ -361,15 +361,8 @@ static char *written(const struct tape *t, const struct view_ops *ops)
 {
 	const struct view_input in = {.session = &t->session, .model = t->model};
 	const struct view_opts opts = {.sort = VIEW_SORT_TOTAL, .width = 160};
-	char path[] = "/tmp/mxbpf-test-roof-XXXXXX", *text;
-	struct err e = {0};
-	struct out *o;
 
-	close(mkstemp(path));
-	CHECK(!out_open(path, false, &o, &e) && !view_write(ops, &in, &opts, o, &e) && !out_commit(o, &e));
-	text = read_file(path);
-	unlink(path);
-	return text;
+	return printed(ops, &in, &opts);
 }
 
 static void test_tables(void)

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "read_file.h"
+#include "printed.h"
 #include "records.h"
 #include "symbols/ended.h"
 #include "symbols/sample_priv.h"
@@ -76,20 +76,12 @@ static int next_recs(void *ctx, const void **data, size_t *bytes)
 
 static char *render(struct mdl *m)
 {
-	char path[] = "/tmp/mxbpf-test-samples-XXXXXX", *text;
 	struct mdl_session s = {.sample_hz = 100, .comm = (char *)"job"};
 	struct view_source source = {rewind_recs, next_recs, NULL, 0};
 	const struct view_input in = {.session = &s, .model = m, .source = &source};
 	const struct view_opts opts = {0};
-	struct err e = {0};
-	struct out *o;
 
-	close(mkstemp(path));
-	CHECK(!out_open(path, false, &o, &e) && !view_write(view_find("folded"), &in, &opts, o, &e) &&
-	      !out_commit(o, &e));
-	text = read_file(path);
-	unlink(path);
-	return text;
+	return printed(view_find("folded"), &in, &opts);
 }
 
 static bool returns(const char *bytes)
