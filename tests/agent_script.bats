@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# --agent in CPython 3.14 and 3.15 if no thread can be stopped at an operator: the interpreter runs a script that loads the agent
+# --agent in CPython 3.14, 3.14t and 3.15 if no thread can be stopped at an operator: the interpreter runs a script that loads the agent
 # (PEP 768). tests/stacks/setup.sh installs the interpreter. The program calls operators of the wheel's library through
 # ctypes.
 
@@ -83,11 +83,13 @@ injects() {
 }
 
 @test "A script injects the agent into a program that calls no operator, with the right counts, and leaves no trace of itself" { injects; }
-@test "A script injects the agent into CPython 3.15" {
-	PYTHON_314=$O/deps/pythons/3.15/python
+injects_on() { # VERSION
+	PYTHON_314=$O/deps/pythons/$1/python
 	[[ -x $PYTHON_314 ]] || skip "no $PYTHON_314: $(tail -n 1 "$O/deps/pythons.log" 2>/dev/null)"
 	injects
 }
+@test "A script injects the agent into CPython 3.15" { injects_on 3.15; }
+@test "A script injects the agent into CPython 3.14t" { injects_on 3.14t; }
 
 @test "ptrace injects the agent where operators are called, and disabled remote debugging leads to no other method" {
 	start -- calls

@@ -232,11 +232,10 @@ static int is_pending(const struct ask *a)
 }
 
 /*
- * Sets the bit that makes the thread look at the request. Other threads change other bits of the byte at any time,
- * and a bit that is set between the read and the write (about a microsecond) is lost. The interpreter sets the bits
- * of signals and pending calls again when the thread gets the global lock, and our bit makes it do so at once. A
- * thread that wants the lock and the garbage collector repeat their requests. Only an exception that another thread
- * raises for this one in that time is delayed until the next of these bits.
+ * Sets the bits that make the thread look at the request. Other threads change bits of the byte at any time, and a bit
+ * that is set between the read and the write (about a microsecond) is lost if it is none of ours (see
+ * user/python/exec.c). A thread that wants the lock and the garbage collector repeat their requests. Only with a global
+ * lock, an exception that another thread raises for this one in that time is delayed until the next of these bits.
  */
 static bool put_breaker(const struct ask *a)
 {
@@ -244,7 +243,7 @@ static bool put_breaker(const struct ask *a)
 
 	if (!get(a, a->x.breaker, &bits, sizeof(bits)))
 		return false;
-	bits |= PY_EXEC_STOP_BIT;
+	bits |= a->x.breaker_bits;
 	return script_put(a, a->x.breaker, &bits, sizeof(bits));
 }
 

@@ -37,9 +37,23 @@ enum {
 	SUPPORT_WORDS
 };
 
+/*
+ * Bits of the breaker. Other threads set bits at any time, and one that is set while ours are written is lost. With a
+ * global lock the interpreter sets the bits of signals and pending calls again when the thread gets the lock, and a
+ * stop makes it do so at once. Without the lock it does not, so these bits are written too: they do nothing if nothing
+ * waits.
+ */
+#define BREAKER_SIGNALS (1u << 1)
+#define BREAKER_CALLS	(1u << 2)
+#define BREAKER_RAISED	(1u << 3) /* an exception that another thread raises for this one */
+#define BREAKER_STOP	(1u << 5)
+#define BREAKER_MERGE	(1u << 6) /* reference counts of objects that other threads have dropped */
+#define BREAKER_FREE	(BREAKER_SIGNALS | BREAKER_CALLS | BREAKER_RAISED | BREAKER_STOP | BREAKER_MERGE)
+
 static const struct {
 	unsigned minor, support;
-} versions[] = {{14, 89}, {15, 105}};
+	uint8_t free_threaded; /* bits to set without a global lock; 0: not supported */
+} versions[] = {{14, 89, BREAKER_FREE}, {15, 105, 0}};
 
 /* Values that are read on the way. */
 struct places {
@@ -68,7 +82,8 @@ static int read_table(const struct py *p, struct py_exec *x, struct places *at, 
 	if (tgt_read(p->t, p->runtime, at->d, sizeof(at->d[0]) * (versions[i].support + SUPPORT_WORDS)) ||
 	    memcmp(d, PY_COOKIE, sizeof(d[0])) || !py_is_release(d[WORD_VERSION], x->minor))
 		return not_known(x, e);
-	if (d[WORD_FREE_THREADED])
+	x->breaker_bits = d[WORD_FREE_THREADED] ? versions[i].free_threaded : BREAKER_STOP;
+	if (!x->breaker_bits)
 		return err_set(e, ERR_TARGET, -ENOTSUP,
 			       "its Python 3.%u is the free-threaded build, which is not supported", x->minor);
 	for (s = d + WORD_RUNTIME_BYTES; s < at->support + SUPPORT_WORDS; s++)

@@ -85,17 +85,17 @@ size_t py_stack_text(struct py *p, const struct mxbpf_stack *s, char *text, size
  * that stays mapped while the program runs.
  */
 struct py_exec {
-	unsigned minor;	     /* minor version of Python 3 */
-	uint64_t pending;    /* 32 bits; 1 requests the execution of a script */
-	uint64_t path;	     /* path of the script, NUL-terminated */
-	uint64_t path_bytes; /* size of the buffer for the path */
-	uint64_t breaker;    /* one byte; with PY_EXEC_STOP_BIT the thread checks for requests soon */
+	unsigned minor;	      /* minor version of Python 3 */
+	uint64_t pending;     /* 32 bits; 1 requests the execution of a script */
+	uint64_t path;	      /* path of the script, NUL-terminated */
+	uint64_t path_bytes;  /* size of the buffer for the path */
+	uint64_t breaker;     /* one byte; when any of its bits is set, the thread checks for requests soon */
+	uint8_t breaker_bits; /* those to set */
 };
-#define PY_EXEC_STOP_BIT (1u << 5)
 
 /*
  * Finds the main thread of the interpreter of t. ERR_TARGET means that there is none or that it executes no scripts:
- * before 3.14, free-threaded, ending, with a second interpreter, or with remote debugging disabled.
+ * before 3.14, free-threaded 3.15, ending, with a second interpreter, or with remote debugging disabled.
  */
 int py_exec_find(struct tgt *t, struct py_exec *x, struct err *e);
 
