@@ -70,6 +70,7 @@ told_on() { # INTERPRETER [PROGRAM [ARG...]]
 	told_on "$O/deps/pythons/3.14/python" interpreters.py
 	told_on "$O/deps/pythons/3.13/python" interpreters.py --shared
 }
+@test "The agent's stacks equal the program's own on CPython 3.13t" { told_on "$O/deps/pythons/3.13t/python"; }
 @test "The agent's stacks equal the program's own on CPython 3.14t" { told_on "$O/deps/pythons/3.14t/python"; }
 
 @test "The agent reads the arguments of operators in Debian's PyTorch 1.13 as torch.profiler does" {

@@ -230,6 +230,7 @@ frames_on() { # VERSION
 @test "now shows the frames that CPython 3.13 itself shows" { frames_on 3.13; }
 @test "now shows the frames that CPython 3.14 itself shows" { frames_on 3.14; }
 @test "now shows the frames that CPython 3.15 itself shows" { frames_on 3.15; }
+@test "now shows the frames that CPython 3.13t itself shows" { frames_on 3.13t; }
 @test "now shows the frames that CPython 3.14t itself shows" { frames_on 3.14t; }
 
 @test "A program that starts its Python after the attach has no stacks in that session, and the reason, and now shows them later" {

@@ -22,6 +22,7 @@ PACKAGES=(
 TEST_PACKAGES=(
 	python3-dev nodejs npm chromium # Perfetto
 	bats jq tmux libomp-14-dev procps gdb strace util-linux bpftrace linux-perf golang-go busybox-static cpio squashfs-tools libjemalloc2 libtcmalloc-minimal4 # tests and bench
+	libffi-dev                                                                                          # a free-threaded CPython
 	libbz2-dev liblzma-dev                                                                              # make static
 	libclang-rt-14-dev llvm                                                                             # fuzzers, their coverage
 	shellcheck clang-format-14 cppcheck codespell                                                       # lint
@@ -227,6 +228,7 @@ debian_packages
 mxnet
 meanwhile npm_packages
 meanwhile others
+meanwhile pythons
 pytorch
 virtual_env "$DEPS/readers" tests/requirements-readers.txt hta 10 12
 virtual_env "$DEPS/share" tests/requirements-share.txt spdx_tools 10 13
@@ -239,7 +241,6 @@ debian_torch "$DEPS/torch-debian" >"$DEPS/torch-debian.log" 2>&1 ||
 	{ tail -n 5 "$DEPS/torch-debian.log" >&2; say "skipping the tests on Debian's PyTorch (output: $DEPS/torch-debian.log)"; }
 tests/torch_next/setup.sh "$DEPS/torch-next" "$DEPS/torch/bin/python" >"$DEPS/torch-next.log" 2>&1 ||
 	{ tail -n 5 "$DEPS/torch-next.log" >&2; say "skipping the tests on the newest PyTorch (output: $DEPS/torch-next.log)"; }
-pythons
 versions
 while ((${#meanwhile[@]})); do
 	wait "${meanwhile[0]}" || exit

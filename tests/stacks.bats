@@ -40,6 +40,7 @@ told_on() { # VERSION
 @test "Stacks equal the program's own on CPython 3.14" { told_on 3.14; }
 # bats test_tags=next
 @test "Stacks equal the program's own on CPython 3.15" { told_on 3.15; }
+@test "Stacks equal the program's own on CPython 3.13t" { told_on 3.13t; }
 @test "Stacks equal the program's own on CPython 3.14t" { told_on 3.14t; }
 
 @test "Stacks equal the program's own with musl, in the main thread and in others" {

@@ -58,9 +58,10 @@ static void read_damaged(py_line_fn line)
 /* ---- tables of offsets */
 
 #define WORDS 58
-#define FREE  0 /* the version 3.14 without a global lock */
+#define FREE  100 /* added to a version: its build without a global lock */
 
 /* The first words of _PyRuntime in 3.13.5, 3.14.8 and 3.15.0, and in 3.14.4 without a global lock, without the cookie.
+ * That of 3.15.0 without a global lock is from its headers.
  */
 static const uint64_t of_3_13[WORDS] = {
 	0,    0x30d05f0, 0,   283376, 608, 632, 194976, 7272, 7264, 7344, 7400, 7656, 7640, 7648, 16, 7752, 0,
@@ -81,15 +82,21 @@ static const uint64_t free_3_14[WORDS] = {
 	0,  7832,      7824, 8024,   17628, 832, 0,	 8,    16,   72,   152,	 160,  232,  32,   88,	 8,  0,
 	56, 80,	       78,   64,     72,    240, 128,	 136,  144,  152,  84,	 68,   112,  120,  232,	 224};
 
+static const uint64_t free_3_15[WORDS] = {
+	0,   0x30f00f0, 1,   406016, 912,  936,	 247040, 7272, 7264, 7336, 7352, 7400, 7592, 7576, 7584,
+	16,  7736,	0,   7760,   7752, 7952, 17564,	 888,  0,    8,	   16,	 72,   80,   88,   96,
+	176, 184,	256, 32,     36,   40,	 136,	 288,  0,    88,   8,	 0,    56,   80,   78,
+	64,  72,	240, 128,    136,  144,	 152,	 84,   68,   112,  120,	 232,  224};
+
 static uint64_t table[WORDS]; /* this process's imitation of _PyRuntime */
 
 /* Describes *p by a table that differs in one word (0: in none). */
 static int describe(struct py *p, unsigned minor, unsigned word, uint64_t value, struct err *e)
 {
-	static const uint64_t *const tables[] = {of_3_13, of_3_14, of_3_15, free_3_14};
+	static const uint64_t *const tables[] = {of_3_13, of_3_14, of_3_15, free_3_14, free_3_15};
 
-	memcpy(table, tables[minor == FREE ? 3 : minor - 13], sizeof(table));
-	minor = minor == FREE ? 14 : minor;
+	memcpy(table, tables[minor > FREE ? 3 + minor - (FREE + 14) : minor - 13], sizeof(table));
+	minor %= FREE;
 	memcpy(table, PY_COOKIE, sizeof(table[0]));
 	if (word)
 		table[word] = value;
@@ -128,13 +135,15 @@ static void check_free_threaded(struct tgt *t)
 	const struct mxbpf_python *w = &p.l.walk;
 	struct err e;
 
-	CHECK(!describe(&p, FREE, 0, 0, &e) && w->head == 32 && w->text_shift == 6);
+	CHECK(!describe(&p, FREE + 14, 0, 0, &e) && w->head == 32 && w->text_shift == 6);
 	CHECK(w->frame_owner == 78 && w->frame_copy == 72 && w->code_instrs == 232 && w->code_copies == 224);
 	CHECK(p.l.code_file == 128 && w->code_file == 128 - 32 && p.l.code_name == 136 && p.l.code_first == 84);
+	CHECK(!describe(&p, FREE + 15, 0, 0, &e) && w->head == 32 && w->text_shift == 6 && p.l.code_file == 128);
+	CHECK(w->frame_owner == 78 && w->frame_copy == 72 && w->code_instrs == 232 && w->code_copies == 224);
 	/* The strings of 3.13 have the same state in both builds, and its threads have no copies. */
 	CHECK(!describe(&p, 13, 2, 1, &e) && w->head == 32 && !w->text_shift && w->frame_copy == MXBPF_PY_NONE);
-	CHECK(describe(&p, FREE, 38, 80, &e) == -ENOTSUP && strstr(e.why, "another layout than the release"));
-	CHECK(describe(&p, FREE, 49, 1 << 16, &e) == -ENOTSUP);
+	CHECK(describe(&p, FREE + 14, 38, 80, &e) == -ENOTSUP && strstr(e.why, "another layout than the release"));
+	CHECK(describe(&p, FREE + 14, 49, 1 << 16, &e) == -ENOTSUP);
 }
 
 static void check_refused(struct tgt *t)
