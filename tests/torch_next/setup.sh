@@ -1,32 +1,47 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Unpacks the newest PyTorch of PyPI for the tests: the wheel for CUDA without NVIDIA's libraries, for which stubs.py makes others. Other
-# packages are those of the tests' own PyTorch. Downloads some 540 MB once.
+# Unpacks a PyTorch of PyPI for the tests, by default the newest: the wheel for CUDA without what only a GPU needs, for which stubs.py
+# makes other libraries. Other packages are those of the tests' own PyTorch. wheel.py downloads some 150 MB of the 540 MB once.
 #
 # usage: tests/torch_next/setup.sh DIRECTORY PYTHON [VERSION]
 #   DIRECTORY   gets bin/python
 #   PYTHON      the Python of the tests' own PyTorch
-#   VERSION     another PyTorch than that of the tests
+#   VERSION     another PyTorch than the newest of the tests
 set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
 VERSION=${3:-2.15.0}
 DIR=$1 PYTHON=$2
+STAMP="$VERSION $(cat "$HERE"/*.py | cksum)"
+# A machine's pip may have limits for versions of packages that it keeps; this is none of them.
+export PIP_CONFIG_FILE=/dev/null PIP_CONSTRAINT='' PIP_CACHE_DIR=$DIR/cache
 
-[[ -x $DIR/bin/python && $(cat "$DIR/stamp" 2>/dev/null) == "$VERSION $(cksum <"$HERE/stubs.py")" ]] && exit
+unpack() { # UNUSED
+	"$PYTHON" "$HERE/wheel.py" "$1" "$VERSION" "$DIR/site" && return
+	echo "downloading the whole wheel, because no part of it can be read"
+	"$PYTHON" -m pip -q download --no-deps --only-binary :all: -d "$DIR/wheel" "torch==$VERSION"
+	"$PYTHON" "$HERE/wheel.py" "$1" "$VERSION" "$DIR/site" "$DIR/wheel/torch-$VERSION"-*.whl
+}
+
+works() {
+	python3 "$HERE/stubs.py" "$DIR/site/torch/lib" "$DIR/stubs"
+	"$DIR/bin/python" -c "import torch, torch.distributed; assert torch.__version__.startswith('$VERSION')"
+}
+
+[[ -x $DIR/bin/python && $(cat "$DIR/stamp" 2>/dev/null) == "$STAMP" ]] && exit
 echo "unpacking PyTorch $VERSION under $DIR"
 rm -rf "${DIR:?}/site" "$DIR/stubs" "${DIR:?}/bin" "$DIR/stamp"
-mkdir -p "$DIR/wheel" "$DIR/bin"
-# A machine's pip may have limits for versions of packages that it keeps; this is none of them.
-compgen -G "$DIR/wheel/torch-$VERSION-*.whl" >/dev/null ||
-	PIP_CONFIG_FILE=/dev/null PIP_CONSTRAINT='' PIP_CACHE_DIR="$DIR/cache" "$PYTHON" -m pip -q download --no-deps --only-binary :all: -d "$DIR/wheel" "torch==$VERSION"
-"$PYTHON" -m zipfile -e "$DIR/wheel/torch-$VERSION"-*.whl "$DIR/site"
-rm -rf "$DIR/cache" "$DIR/wheel"
-python3 "$HERE/stubs.py" "$DIR/site/torch/lib" "$DIR/stubs"
+mkdir -p "$DIR/bin"
 cat >"$DIR/bin/python" <<-EOF
 	#!/bin/sh
 	export LD_LIBRARY_PATH="$DIR/stubs" PYTHONPATH="$DIR/site"
 	exec "$PYTHON" "\$@"
 EOF
 chmod +x "$DIR/bin/python"
-"$DIR/bin/python" -c "import torch; assert torch.__version__.startswith('$VERSION')"
-echo "$VERSION $(cksum <"$HERE/stubs.py")" >"$DIR/stamp"
+unpack 'torch/(bin/protoc|include/|lib/libtorch_(cuda|nvshmem))'
+works || { # a new version may need more
+	rm -rf "$DIR/stubs"
+	unpack 'torch/(bin/protoc|include/)'
+	works
+}
+rm -rf "$DIR/cache" "$DIR/wheel"
+echo "$STAMP" >"$DIR/stamp"

@@ -5,7 +5,9 @@
 stubs.py LIBRARIES OUT    LIBRARIES: the folder torch/lib of the wheel; OUT: where the libraries are written
 
 Every function of them returns 100, which is cudaErrorNoDevice and CUDA_ERROR_NO_DEVICE. A function whose name asks for a text returns
-one. So torch.cuda.is_available() is false, as on a machine without a GPU.
+one. So torch.cuda.is_available() is false, as on a machine without a GPU. If libtorch_cuda.so is not among the libraries, it is one of
+those that are made: functions of C++ return zeros, and constructors make objects whose
+virtual functions do nothing.
 """
 import collections
 import glob
@@ -15,22 +17,39 @@ import subprocess
 import sys
 
 SYSTEM = re.compile(r'(lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|gomp|gfortran|z)\.so|ld-linux)')  # they are installed
-FOREIGN = re.compile(r'_?Py|_Z|__cxa|__gxx')  # symbols of Python and of C++, which no library of NVIDIA has
+FOREIGN = re.compile(r'_?Py')  # symbols of Python
 UNVERSIONED = 'libcudart.so'  # all that is looked up without a version is put here: it is loaded first
-CODE = '''.text
-number: mov $100, %eax
-	ret
-text:	lea 1f(%rip), %rax
-	ret
+NUMBER, TEXT, OBJECT = 'mov $100, %eax; ret', 'lea text(%rip), %rax; ret', 'lea zeros(%rip), %rax; ret'
+CONSTRUCTOR = 'lea virtual(%rip), %rax; mov %rax, (%rdi); ret'
+DATA = '''.section .note.GNU-stack,"",@progbits
 .section .rodata
-1:	.asciz "no device"
-.section .note.GNU-stack,"",@progbits
+text:	.asciz "no device"
+.bss
+.balign 4096
+zeros:	.zero 4096
+.data
+type:	.quad 0, text
+	.quad 0, type
+virtual: .rept 32
+	.quad nothing
+.endr
 .text
+nothing: ret
 '''
 
 
 def lines(*command):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def definition(name):
+    if name.startswith('_ZTI'):  # the type of a class, whose name pybind11 reads
+        return f'.data\n.balign 8\n{name}: .quad 0, 1f\n1: .asciz "{name[4:]}"\n.text\n'
+    if name.startswith('_Z'):
+        code = CONSTRUCTOR if re.search('C[12]E', name) else OBJECT
+    else:
+        code = TEXT if re.search('String|Name$', name) else NUMBER
+    return f'.type {name}, @function\n{name}: {code}\n'  # each has an address of its own, as a tracer expects
 
 
 class Needs:
@@ -45,6 +64,8 @@ class Needs:
             self.read_versions(path)
             for part in map(str.split, lines('nm', '-D', path)):
                 (undefined if part[0] == 'U' else defined).add(part[-1])
+        for line in lines('nm', '-D', *lines('cc', '-print-file-name=libstdc++.so.6')):
+            defined.add(line.split()[-1].partition('@')[0])
         inside = {os.path.basename(path) for path in paths}
         self.libraries = sorted(name for name in needed - inside if not SYSTEM.match(name))
         known = {version: name for name in self.libraries for version in self.versions[name]}
@@ -64,10 +85,10 @@ class Needs:
 
 def make(needs, library, out):
     versions = sorted(needs.versions[library]) + ([''] if library.startswith(UNVERSIONED) else [])
-    code, script = CODE, ''
+    code, script = DATA, ''
     for version in versions:
         for name in sorted(needs.symbols[version]):
-            code += f'.globl {name}\n.type {name}, @function\n.set {name}, {"text" if re.search("String|Name$", name) else "number"}\n'
+            code += f'.globl {name}\n' + definition(name)
         if version:
             script += f'{version} {{ {"global: " + "; ".join(sorted(needs.symbols[version])) + ";" if needs.symbols[version] else ""} }};\n'
     with open(f'{out}/stub.s', 'w') as f:
