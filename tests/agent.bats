@@ -57,7 +57,7 @@ judged() { # PROGRAM
 @test "The agent and torch.profiler in the same run have the same counts and sequence numbers" {
 	agent_session exceptions --builtin builtin.json --gates
 	compare builtin.json mxbpf.json
-	"$PYTHON_TORCH" "$JUDGE/backward.py" builtin.json trace.json --numbers
+	"$PYTHON_TORCH" "$JUDGE/backward.py" builtin.json trace.json --numbers --all-names
 }
 
 # OPTIONS=... Runs mxbpf --agent until the program has printed a line twice. The second one is in the window.

@@ -11,7 +11,7 @@ judged() { # PROGRAMS
 	"$MXBPF" --agent --backward --trace trace.json -o mxbpf.json --format json -- "$PYTHON_TORCH" "$JUDGE/prog.py" "$1" --whole --builtin builtin.json
 	"$PYTHON_TORCH" "$JUDGE/compare.py" --calls --all-names --launched builtin.json mxbpf.json
 	"$PYTHON_TORCH" "$JUDGE/backward.py" builtin.json mxbpf.json --all-names
-	"$PYTHON_TORCH" "$JUDGE/backward.py" builtin.json trace.json --numbers
+	"$PYTHON_TORCH" "$JUDGE/backward.py" builtin.json trace.json --numbers --all-names
 }
 
 @test "The agent counts launched CNNs, a transformer encoder and TorchScript as torch.profiler does" { judged sgd,adam-foreach,transformer,script; }

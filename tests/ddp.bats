@@ -10,35 +10,17 @@ export BATS_TEST_TIMEOUT=300
 setup_file() {
 	cd "$BATS_FILE_TMPDIR" || return 1
 	BATS_TEST_TMPDIR=$BATS_FILE_TMPDIR torch_setup
-	# Port 0: any that is free.
-	OMP_NUM_THREADS=1 "$MXBPF" record -o r.mxd -- "$PYTHON_TORCH" -m torch.distributed.run --nproc-per-node 2 \
-		--rdzv-backend c10d --rdzv-endpoint localhost:0 "$REPO/tests/judge_torch/ddp.py" >&2
-	"$MXBPF" report r.mxd --format json >report.json
+	workers "$PYTHON_TORCH"
 }
 
 setup() { cd "$BATS_FILE_TMPDIR" || return 1; }
 
 report() { "$MXBPF" report r.mxd "$@"; }
 
-# Rows of one worker, of the kinds that the pattern says, as {name: count}.
-builtin() { jq -S --arg re "$2" '.rows | with_entries(select(.key | test($re)))' "$1.json"; }
-seen() {
-	jq -S --slurpfile of "$1.json" --arg re "$2" '[.tables.operator[] | select(.pid == $of[0].pid and (.name | test($re)))
-		| {key: .name, value: .count}] | from_entries' report.json
-}
-
 @test "Both torchrun workers have torch.profiler's counts of collectives, operators and backward nodes" {
-	local rank re
-	jq -e '.window | .followed == 2 and .unfollowed == 0 and (has("fallbacks") | not)' report.json
-	jq -e '.loss | del(.attempted, .stored) | add == 0' report.json
-	for rank in 0 1; do
-		# Point to point is no work of the kind that a collective is.
-		for re in '^c10d::' '^gloo:(?!send|recv)' 'Backward0|AccumulateGrad' '^Optimizer' '^aten::(addmm|sum|ones|fill_|mul)$'; do
-			diff <(builtin "$rank" "$re") <(seen "$rank" "$re")
-			[[ $(seen "$rank" "$re" | jq length) -gt 0 ]]
-		done
-		[[ $(seen "$rank" '^c10d::' | jq length) == 9 ]]
-	done
+	torch_setup
+	cd "$BATS_FILE_TMPDIR"
+	same_as_workers
 }
 
 @test "The target of a launched job is the command, whichever child process has the runtime first" {

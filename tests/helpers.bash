@@ -31,7 +31,7 @@
 #   start_torch ARGS...        like start_workload for tests/workload/torch_train.py, in a child of the fork server
 #   torch_server               starts tests/fork_server.py, which has imported torch, once per run of the tests. SERVED is the
 #                              command that runs SCRIPT ARGS... in a child of it, SERVER_PID the server. BUILD selects the
-#                              PyTorch: wheel (the default), stripped, debian, next (the newest).
+#                              PyTorch: wheel (the default), stripped, debian, next (the newest), previous (the one before).
 #   start_code NAME CODE ARGS...
 #                              start_ready of a PyTorch program given as text, in a child of the fork server
 #   other_build LIBRARY COPY   copies a library under the build id of another MXNet that mxbpf knows
@@ -112,8 +112,14 @@ need_torch() {
 # The newest PyTorch: that of the tests, or of tests/next.sh.
 NEXT=${MXBPF_TEST_NEXT:-$O/deps/torch-next}
 
+PREVIOUS=$O/deps/torch-previous
+
 need_next() {
 	[[ -x $NEXT/bin/python ]] || skip "no newer PyTorch at $NEXT: $(tail -n 1 "$O/deps/torch-next.log" 2>/dev/null)"
+}
+
+need_previous() {
+	[[ -x $PREVIOUS/bin/python ]] || skip "no PyTorch 2.14 at $PREVIOUS: $(tail -n 1 "$O/deps/torch-previous.log" 2>/dev/null)"
 }
 
 torch_setup() {
@@ -170,6 +176,7 @@ torch_server() {
 	stripped) command=(env LD_LIBRARY_PATH="$O/deps/torch-stripped" "$PYTHON_TORCH") ;;
 	debian) command=("$O/deps/torch-debian/bin/python") ;;
 	next) command=("$NEXT/bin/python") ;;
+	previous) command=("$PREVIOUS/bin/python") ;;
 	esac
 	shared "torch-server-$BUILD" serve "${command[@]}"
 	SERVED=(python3 "$REPO/tests/fork_server.py" run "$SHARED/socket")

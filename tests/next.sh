@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the tests with the tag `next` on the newest PyTorch and NumPy of PyPI, and says which versions these are, so that what a new
-# version breaks is known on the day it comes. Each test compares with that version's own account. Downloads some 540 MB if the
-# newest PyTorch is not the one of the tests.
+# version breaks is known on the day it comes. Each test compares with that version's own account. Downloads some 160 MB.
 # usage: tests/next.sh [O]
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -178,6 +178,15 @@ prometheus() { # DIRECTORY
 		{ tail -n 5 "$DEPS/prometheus.log" >&2; say "skipping the tests of metrics (output: $DEPS/prometheus.log)"; }
 }
 
+# Without these versions of PyTorch the tests on them are skipped with the reason.
+newest_torches() {
+	local name
+	for name in next previous; do
+		tests/torch_next/setup.sh "$DEPS/torch-$name" "$DEPS/torch/bin/python" "$name" >"$DEPS/torch-$name.log" 2>&1 ||
+			{ tail -n 5 "$DEPS/torch-$name.log" >&2; say "skipping the tests on PyTorch ($name) (output: $DEPS/torch-$name.log)"; }
+	done
+}
+
 npm_packages() {
 	perfetto
 	speedscope "$DEPS/speedscope"
@@ -230,6 +239,7 @@ meanwhile npm_packages
 meanwhile others
 meanwhile pythons
 pytorch
+meanwhile newest_torches
 virtual_env "$DEPS/readers" tests/requirements-readers.txt hta 10 12
 virtual_env "$DEPS/share" tests/requirements-share.txt spdx_tools 10 13
 virtual_env "$DEPS/dataset" tests/requirements-dataset.txt pyarrow.dataset 11 13
@@ -239,8 +249,6 @@ virtual_env "$DEPS/bench" tests/requirements-bench.txt pip 8 13
 stripped_torch "$DEPS/torch-stripped"
 debian_torch "$DEPS/torch-debian" >"$DEPS/torch-debian.log" 2>&1 ||
 	{ tail -n 5 "$DEPS/torch-debian.log" >&2; say "skipping the tests on Debian's PyTorch (output: $DEPS/torch-debian.log)"; }
-tests/torch_next/setup.sh "$DEPS/torch-next" "$DEPS/torch/bin/python" >"$DEPS/torch-next.log" 2>&1 ||
-	{ tail -n 5 "$DEPS/torch-next.log" >&2; say "skipping the tests on the newest PyTorch (output: $DEPS/torch-next.log)"; }
 versions
 while ((${#meanwhile[@]})); do
 	wait "${meanwhile[0]}" || exit

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Builds of PyTorch other than the tests' wheel: without symbols, Debian's 1.13, the newest of PyPI, and any build if only few probes
-# can be attached.
+# Builds of PyTorch other than the tests' wheel: without symbols, Debian's 1.13, the newest of PyPI and the version before it (with
+# fewer programs), and any build if only few probes can be attached.
 # Each build's own profiler is the reference (tests/judge_torch), and the table of docs/pytorch.md must equal the results.
 
 load helpers
@@ -149,53 +149,106 @@ few_probes() { # PROGRAM...
 	jq -e '[.traceEvents[] | select(.cat == "cpu_op")] | length > 1000' t.json
 }
 
-# bats test_tags=next
-@test "The newest PyTorch has exact counts, allocations and bytes of a CNN, TorchScript, custom Functions and caught exceptions" {
-	need_next
+exact() { # BUILD PROGRAM...
 	local program
-	for program in sgd script custom exceptions; do
-		judged next "$program"
+	for program in "${@:2}"; do
+		judged "$1" "$program"
 		[[ -z $(refused) ]]
 	done
 }
 
-# bats test_tags=next
-@test "The newest PyTorch has the shapes that torch.profiler has, with probes and with the agent" {
-	need_next
+shaped() { # BUILD PROGRAM...
 	local program how
-	for program in sgd transformer; do
-		BUILD=next reference_shapes "$program"
+	for program in "${@:2}"; do
+		BUILD=$1 reference_shapes "$program"
 		for how in '' --agent; do
 			# shellcheck disable=SC2086 # no option, or one
-			traced_on next "$program" --shapes --by shape $how
+			traced_on "$1" "$program" --shapes --by shape $how
 			"$PYTHON_TORCH" "$JUDGE/shapes.py" shaped.json mxbpf.json
 		done
 	done
 }
 
-# bats test_tags=next
-@test "The newest PyTorch has the backward nodes and the Python stacks that torch.profiler has" {
-	need_next
-	local BUILD=next how
-	reference transformer
+# Both profilers record the same run, so that they have the same numbers.
+numbered() { # BUILD PROGRAM
+	local BUILD=$1 how names
 	for how in '' --agent; do
+		names=${how:+--all-names}
 		# shellcheck disable=SC2086 # no option, or one
-		traced_on next transformer --backward $how
-		"$PYTHON_TORCH" "$JUDGE/backward.py" builtin.json mxbpf.json
+		traced_prog "--format json --backward --trace trace.json $how" "$2" --builtin builtin.json --gates
+		# shellcheck disable=SC2086
+		"$PYTHON_TORCH" "$JUDGE/compare.py" --calls $names builtin.json mxbpf.json --trace trace.json
+		# shellcheck disable=SC2086
+		"$PYTHON_TORCH" "$JUDGE/backward.py" builtin.json mxbpf.json $names
+		"$PYTHON_TORCH" "$JUDGE/backward.py" builtin.json trace.json --numbers $names
 	done
-	"${SERVED[@]}" "$REPO/tests/stacks/torch_builtin.py" sgd stacks.json
+}
+
+stacked() { # BUILD PROGRAM
+	local BUILD=$1 how
+	torch_server
+	"${SERVED[@]}" "$REPO/tests/stacks/torch_builtin.py" "$2" stacks.json
 	for how in '' --agent; do
-		traced_prog "record --force -o job.mxd --py-stacks $how" sgd --bare --result mxbpf.result
+		traced_prog "record --force -o job.mxd --py-stacks $how" "$2" --bare --result mxbpf.result
 		python3 "$REPO/tests/stacks/compare_torch.py" stacks.json job.mxd \
 			"$("$MXBPF" report job.mxd --format json | jq .loss.unreadable)"
 	done
 }
 
+exchanged() { # PYTHON
+	workers "$1"
+	same_as_workers
+	workers "$1" --agent
+	same_as_workers
+}
+
 # bats test_tags=next
-@test "The newest PyTorch has exact counts and sizes of gloo's sends and receives" {
+@test "The newest PyTorch has exact counts, allocations and bytes of a CNN, TorchScript, custom Functions and caught exceptions" {
 	need_next
+	exact next sgd script custom exceptions
+}
+
+# bats test_tags=next
+@test "The newest PyTorch has the shapes that torch.profiler has, with probes and with the agent" {
+	need_next
+	shaped next sgd transformer
+}
+
+# bats test_tags=next
+@test "The newest PyTorch has the backward nodes and sequence numbers that torch.profiler has, with probes and with the agent" {
+	need_next
+	numbered next transformer
+}
+
+# bats test_tags=next
+@test "The newest PyTorch has the Python stacks that torch.profiler has, with probes and with the agent" {
+	need_next
+	stacked next sgd
+}
+
+# bats test_tags=next
+@test "The newest PyTorch has exact counts of two workers' collectives on gloo, with probes and with the agent, and sizes of sends" {
+	need_next
+	exchanged "$NEXT/bin/python"
 	export OMP_NUM_THREADS=1
 	sends_and_receives "$NEXT/bin/python"
+}
+
+@test "PyTorch 2.14 has exact counts, allocations and bytes of TorchScript and custom Functions" {
+	need_previous
+	exact previous script,custom
+}
+
+@test "PyTorch 2.14 has the shapes, stacks, backward nodes and sequence numbers that torch.profiler has, with probes and with the agent" {
+	need_previous
+	shaped previous sgd
+	stacked previous sgd
+	numbered previous exceptions
+}
+
+@test "PyTorch 2.14 has exact counts of two workers' collectives on gloo, with probes and with the agent" {
+	need_previous
+	exchanged "$PREVIOUS/bin/python"
 }
 
 # The cells of a row in the table of docs/pytorch.md, from `check`: the number of probed functions, and those without an end probe.
@@ -235,6 +288,11 @@ expect_row() { # TITLE BUILD
 @test "The row of docs/pytorch.md for the newest PyTorch equals what these tests measured" {
 	need_next
 	expect_row "2.15.0 of PyPI (CUDA)" next
+}
+
+@test "The row of docs/pytorch.md for PyTorch 2.14 equals what these tests measured" {
+	need_previous
+	expect_row "2.14.1 of PyPI (CUDA)" previous
 }
 
 @test "The row of docs/pytorch.md for Debian's PyTorch equals what these tests measured" {

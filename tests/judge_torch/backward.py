@@ -2,7 +2,7 @@
 """Compares mxbpf's forward and backward operators with torch.profiler's own events. Exit 0 if nothing differs.
 
   backward.py BUILTIN REPORT [--all-names]
-  backward.py BUILTIN TRACE --numbers
+  backward.py BUILTIN TRACE --numbers [--all-names]
 
 BUILTIN is the file of prog.py --builtin, REPORT that of `mxbpf report --backward --format json` for the same program. By torch's
 rule, which is mxbpf's, the operator that made a node is the last one to begin with its number. Two things are no operators to
@@ -61,18 +61,18 @@ class Events:
         return dict(rows)
 
 
-    def numbers(self):
+    def numbers(self, unseen):
         """Returns (name, number, forward thread) of nodes and of their operators, once each."""
         nodes = [e for e in self.events if e['scope'] == BACKWARD and e['sequence'] >= 0]
         makers = {self.maker(node) for node in nodes if not node['name'].endswith(GRAPH)} - {None}
-        return {(e['name'], e['sequence'], e['forward_thread']) for e in nodes + [self.events[i] for i in makers]}
+        return {(e['name'], e['sequence'], e['forward_thread']) for e in nodes + [self.events[i] for i in makers] if not unseen(e['name'])}
 
 
-def compare_numbers(builtin, trace):
+def compare_numbers(builtin, trace, unseen):
     """mxbpf may have numbers of more operators, because a node need not run."""
     with open(builtin) as f:
         events = json.load(f)['events']
-    want, known = Events(events).numbers(), {(e['name'], e['sequence'], e['forward_thread']) for e in events}
+    want, known = Events(events).numbers(unseen), {(e['name'], e['sequence'], e['forward_thread']) for e in events}
     got = {(e['name'], e['args']['Sequence number'], e['args']['Fwd thread id']) for e in kineto.read(trace)
            if 'Sequence number' in e.get('args', {})}
     for number in sorted(want - got):
@@ -86,11 +86,11 @@ def compare_numbers(builtin, trace):
 
 
 def main():
+    unseen = compare.unseen_by_callback if '--all-names' in sys.argv[3:] else compare.unseen
     if '--numbers' in sys.argv[3:]:
-        return compare_numbers(*sys.argv[1:3])
+        return compare_numbers(*sys.argv[1:3], unseen)
     with open(sys.argv[1]) as f:
-        want = Events(json.load(f)['events']).rows(
-            compare.unseen_by_callback if '--all-names' in sys.argv[3:] else compare.unseen)
+        want = Events(json.load(f)['events']).rows(unseen)
     with open(sys.argv[2]) as f:
         report = json.load(f)
     got = {row['name']: [row['count'], row['backward_count'], row['deeper_count']] for row in report['backward']['operators']}

@@ -54,3 +54,33 @@ sends_and_receives() { # PYTHON
 	expect_same '[["recv","rank 0",4000,20],["recv","rank 1",4000,20],["send","rank 0",4000,20],["send","rank 1",4000,20]]' \
 		"$("$MXBPF" report job.mxd --format json | jq -c '[.collectives.operations[] | [.name, .group, .bytes, .calls]] | sort')"
 }
+
+# Two workers of torchrun on PYTHON's gloo under mxbpf: r.mxd, report.json, and torch.profiler's account of each worker, 0.json and 1.json.
+workers() { # PYTHON [RECORD_ARGS...]
+	# Port 0: any that is free.
+	OMP_NUM_THREADS=1 "$MXBPF" record --force -o r.mxd "${@:2}" -- "$1" -m torch.distributed.run --nproc-per-node 2 \
+		--rdzv-backend c10d --rdzv-endpoint localhost:0 "$JUDGE/ddp.py" >&2
+	"$MXBPF" report r.mxd --format json >report.json
+}
+
+# Rows of one worker, of the kinds that the pattern says, as {name: count}.
+rows_told() { jq -S --arg re "$2" '.rows | with_entries(select(.key | test($re)))' "$1.json"; }
+rows_seen() {
+	jq -S --slurpfile of "$1.json" --arg re "$2" '[.tables.operator[] | select(.pid == $of[0].pid and (.name | test($re)))
+		| {key: .name, value: .count}] | from_entries' report.json
+}
+
+same_as_workers() {
+	local rank re
+	jq -e '.window | .followed == 2 and .unfollowed == 0 and (has("fallbacks") | not)' report.json
+	# The kernel may hide a switch of a thread from mxbpf.
+	jq -e '(.loss | del(.attempted, .stored) | add) == ([.sources[]? | select(.source == "scheduler").unmatched] | add // 0)' report.json
+	for rank in 0 1; do
+		# Point to point is no work of the kind that a collective is.
+		for re in '^c10d::' '^gloo:(?!send|recv)' 'Backward0|AccumulateGrad' '^Optimizer' '^aten::(addmm|sum|ones|fill_|mul)$'; do
+			diff <(rows_told "$rank" "$re") <(rows_seen "$rank" "$re")
+			[[ $(rows_seen "$rank" "$re" | jq length) -gt 0 ]]
+		done
+		[[ $(rows_seen "$rank" '^c10d::' | jq length) == 9 ]]
+	done
+}

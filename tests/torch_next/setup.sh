@@ -1,17 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Unpacks a PyTorch of PyPI for the tests, by default the newest: the wheel for CUDA without what only a GPU needs, for which stubs.py
-# makes other libraries. Other packages are those of the tests' own PyTorch. wheel.py downloads some 150 MB of the 540 MB once.
+# Unpacks a PyTorch of PyPI for the tests: the wheel for CUDA without what only a GPU needs, for which stubs.py makes other libraries.
+# Other packages are those of the tests' own PyTorch. wheel.py downloads what is left of the wheel once: some 530 of 540 MB of the
+# newest one, whose libtorch_cuda.so has the classes that now_job.bats needs, and 160 MB of any other.
 #
-# usage: tests/torch_next/setup.sh DIRECTORY PYTHON [VERSION]
+# usage: tests/torch_next/setup.sh DIRECTORY PYTHON VERSION
 #   DIRECTORY   gets bin/python
 #   PYTHON      the Python of the tests' own PyTorch
-#   VERSION     another PyTorch than the newest of the tests
+#   VERSION     of PyTorch; next: the newest that the tests know, previous: the one before it
 set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
-VERSION=${3:-2.15.0}
-DIR=$1 PYTHON=$2
-STAMP="$VERSION $(cat "$HERE"/*.py | cksum)"
+DIR=$1 PYTHON=$2 VERSION=$3
+UNUSED='torch/(bin/protoc|include/|lib/libtorch_(cuda|nvshmem))'
+[[ $VERSION != next ]] || UNUSED='torch/(bin/protoc|include/|lib/libtorch_cuda_linalg)'
+declare -A KNOWN=([next]=2.15.0 [previous]=2.14.1)
+VERSION=${KNOWN[$VERSION]:-$VERSION}
+STAMP="$VERSION $(echo "$UNUSED" | cat - "$HERE"/*.py | cksum)"
 # A machine's pip may have limits for versions of packages that it keeps; this is none of them.
 export PIP_CONFIG_FILE=/dev/null PIP_CONSTRAINT='' PIP_CACHE_DIR=$DIR/cache
 
@@ -37,7 +41,7 @@ cat >"$DIR/bin/python" <<-EOF
 	exec "$PYTHON" "\$@"
 EOF
 chmod +x "$DIR/bin/python"
-unpack 'torch/(bin/protoc|include/|lib/libtorch_(cuda|nvshmem))'
+unpack "$UNUSED"
 works || { # a new version may need more
 	rm -rf "$DIR/stubs"
 	unpack 'torch/(bin/protoc|include/)'
