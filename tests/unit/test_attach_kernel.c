@@ -19,10 +19,13 @@
 
 #include "adapter/adapter.h"
 #include "attach/attach.h"
+#include "base/clock.h"
 #include "records/kinds.h"
 #include "ring/ring.h"
 
 #define RECS_MAX     32768
+#define WAIT_NS	     10000000000ull
+#define CALLS_NS     200000000ull
 #define RING_BYTES   (8u << 20) /* large enough for all records: records are dropped only for their depth */
 #define DEEP	     600	/* depth of nested calls; the limit is MXBPF_FRAMES_MAX */
 #define DEEP_THREADS 30		/* more than can have all frames open at the same time */
@@ -191,7 +194,7 @@ enum {
 static const unsigned groups[NPROBES] = {CALLS, CALLS, OPS, OPS, WAITS, BYTES, BYTES, TWINS, TWINS};
 
 static struct mxbpf_span spans[RECS_MAX];
-static unsigned nspans, nothers;
+static unsigned nspans, nothers, nolder; /* nolder: that ended before the time up to which all had been passed on */
 static struct mxbpf_loss loss;
 static unsigned open_spans;
 static struct att *att;
@@ -218,6 +221,7 @@ static void take(void *ctx, void *recs, size_t bytes)
 
 	for (; bytes; bytes -= r->size, r = (const void *)((const char *)r + r->size)) {
 		nothers += r->kind != MXBPF_SPAN;
+		nolder += ring && kind_end_ns(r) < ring_until_ns(ring);
 		if (r->kind == MXBPF_SPAN && nspans < RECS_MAX)
 			kind_span(r, &spans[nspans++]);
 	}
@@ -225,7 +229,7 @@ static void take(void *ctx, void *recs, size_t bytes)
 
 static bool receive(struct err *e)
 {
-	nspans = nothers = 0;
+	nspans = nothers = nolder = 0;
 	return !ring_start(att_ring_fd(att, ATT_CALLS), take, NULL, &ring, e);
 }
 
@@ -549,6 +553,30 @@ static void test_limits(void)
 	}
 }
 
+/* Calls while the ring is read several times, and then none until it was read again. */
+static void calls_and_silence(void)
+{
+	const uint64_t begun_ns = clock_ns(CLOCK_MONOTONIC);
+	uint64_t silent_ns;
+
+	for (; ring_until_ns(ring) < begun_ns + CALLS_NS && clock_ns(CLOCK_MONOTONIC) < begun_ns + WAIT_NS;
+	     usleep(1000))
+		api(1);
+	silent_ns = clock_ns(CLOCK_MONOTONIC);
+	while (ring_until_ns(ring) < silent_ns && clock_ns(CLOCK_MONOTONIC) < silent_ns + WAIT_NS)
+		usleep(1000);
+	CHECK(ring_until_ns(ring) >= silent_ns);
+}
+
+static void test_watermark(void)
+{
+	TEST(by("the time up to which a ring was read goes on without records, and later records are not older"))
+	{
+		watch(calls_and_silence);
+		CHECK(nspans > 10 && nolder <= 1); /* a hypervisor can stop a CPU in a hit for longer than is allowed */
+	}
+}
+
 static void test_threads(void)
 {
 	TEST(by("threads that end the same call at the same time lose no call"))
@@ -631,6 +659,7 @@ int main(void)
 		test_keys();
 		test_bytes();
 		test_pauses();
+		test_watermark();
 		test_threads();
 		test_names();
 		test_deep_alone();

@@ -44,7 +44,7 @@ struct late {
 	struct src *src;
 };
 
-static uint64_t prompt_sent;
+static uint64_t prompt_sent, prompt_until_ns;
 
 static void put_span(struct buf *to, uint64_t end_ns, uint32_t tid, unsigned cls)
 {
@@ -151,6 +151,11 @@ static void late_loss(const struct src *s, struct mxbpf_loss *loss)
 	*loss = (struct mxbpf_loss){.attempted = l->attempted, .stored = l->stored, .dropped = l->dropped};
 }
 
+static uint64_t prompt_watermark(const struct src *s)
+{
+	return prompt_until_ns;
+}
+
 static uint64_t late_watermark(const struct src *s)
 {
 	const struct late *l = s->ctx;
@@ -179,9 +184,9 @@ static void late_flush(struct src *s)
 			deliver_batch(l, lane);
 }
 
-static const struct src_ops prompt_ops = {.open = nothing_to_open, .loss = prompt_loss};
+static const struct src_ops prompt_ops = {.open = nothing_to_open, .loss = prompt_loss, .watermark = prompt_watermark};
 static const struct src_ops late_ops = {
-	.open = nothing_to_open, .flush = late_flush, .loss = late_loss, .watermark = late_watermark};
+	.open = nothing_to_open, .flush = late_flush, .loss = late_loss, .watermark = late_watermark, .late = true};
 
 /* ---- the run */
 
@@ -201,6 +206,7 @@ static void run(struct src_hub *h, struct src *prompt, struct late *l)
 	for (tick = 0; tick < TICKS; tick++) {
 		prompt_sent += count(&in_time[tick]);
 		src_deliver(prompt, in_time[tick].data, in_time[tick].len);
+		prompt_until_ns = START_NS + (tick + 1) * 10 * MS;
 		for (i = 0; i < LANES; i++) {
 			lane = (i * 3 + tick) % LANES;
 			due = (l->delivered[lane] + 1) * BATCH_MS + LATE_MS + lane * 7 * (l->delivered[lane] % 3);
@@ -274,7 +280,7 @@ static void watch(unsigned stalled)
 	struct err e = {0};
 	size_t n;
 
-	prompt_sent = 0;
+	prompt_sent = prompt_until_ns = 0;
 	l.src = src_add(h, &late_ops, "lanes", &l);
 	make_records(&l);
 	truth = fold_in_order();
@@ -332,7 +338,8 @@ static uint64_t half_watermark(const struct src *s)
 	return *(const uint64_t *)s->ctx;
 }
 
-static const struct src_ops half_ops = {.open = nothing_to_open, .loss = prompt_loss, .watermark = half_watermark};
+static const struct src_ops half_ops = {
+	.open = nothing_to_open, .loss = prompt_loss, .watermark = half_watermark, .late = true};
 
 static void append(void *ctx, unsigned number, void *recs, size_t bytes)
 {
@@ -362,6 +369,30 @@ static void watch_moved(void)
 	buf_fini(&batch);
 }
 
+/* The source that delivers late is ahead of the prompt one, which then has nothing to deliver. */
+static void watch_silent(void)
+{
+	struct buf got = {0}, batch = {0};
+	struct src_hub *h = src_hub_new(append, &got);
+	uint64_t until_ns = START_NS + 10 * MS;
+	struct src *prompt = src_add(h, &prompt_ops, "clock", NULL), *half = src_add(h, &half_ops, "half", &until_ns);
+	struct err e = {0};
+
+	CHECK(!src_open(h, &e));
+	put_span(&batch, START_NS + 5 * MS, 1, MXBPF_CLASS_OPERATOR);
+	prompt_until_ns = START_NS + 4 * MS;
+	src_deliver(half, batch.data, batch.len);
+	CHECK(!got.len);
+	prompt_until_ns = START_NS + 6 * MS;
+	src_deliver(half, NULL, 0);
+	CHECK(got.len == batch.len);
+	src_deliver(prompt, batch.data, batch.len);
+	CHECK(src_late(prompt) == 1);
+	src_hub_free(h);
+	buf_fini(&got);
+	buf_fini(&batch);
+}
+
 int main(void)
 {
 	TEST("records that arrive 300 ms late and out of order are added up as if in order, and none counts as late")
@@ -379,6 +410,10 @@ int main(void)
 	TEST("records of any size that are held back are passed on unchanged")
 	{
 		watch_moved();
+	}
+	TEST("a record is passed on as soon as all sources have told that no older one comes, and not before")
+	{
+		watch_silent();
 	}
 	UNIT_MAIN_END;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/thread.h"
 #include "records/kinds.h"
 
@@ -16,6 +17,11 @@
 #define QUEUE_MAX   64 /* chunks waiting for the second thread; beyond this, records stay in the ring */
 #define SPARES_MAX  4  /* chunks kept for reuse; more are freed after a burst */
 #define POLL_MS	    50
+/*
+ * Allowed time from the end of a record to its place in the ring. A thread can lose its CPU in a program that has read
+ * the time, or that fills a record; then the records behind it cannot be read either.
+ */
+#define RING_ENTRY_NS 100000000ull
 
 struct chunk {
 	struct chunk *next;
@@ -30,11 +36,13 @@ struct ring {
 	pthread_t consumer, worker;
 	bool stopping;		      /* atomic: the consumer must drain the ring and end */
 	uint64_t received, malformed; /* atomic: written by the consumer */
+	uint64_t until_ns;	      /* atomic: see ring_until_ns() */
 	struct chunk *cur;	      /* used by the consumer only */
 	pthread_mutex_t lock;	      /* protects all members below */
 	pthread_cond_t changed;
 	struct chunk *head, **tail;
-	unsigned queued;
+	unsigned queued;  /* chunks that were not passed on */
+	uint64_t read_ns; /* when the last reading that has ended began */
 	struct chunk *spare;
 	unsigned nspare;
 	bool ended; /* no chunk will be queued any more */
@@ -96,14 +104,27 @@ static int on_record(void *ctx, void *data, size_t size)
 	return 0;
 }
 
+/* With the lock: what was read has been passed on, if no chunk is left. */
+static void see_passed_on(struct ring *r)
+{
+	if (!r->queued && r->read_ns > RING_ENTRY_NS)
+		__atomic_store_n(&r->until_ns, r->read_ns - RING_ENTRY_NS, __ATOMIC_RELEASE);
+}
+
 static void *consume(void *arg)
 {
 	struct ring *r = arg;
+	uint64_t now;
 
 	while (!__atomic_load_n(&r->stopping, __ATOMIC_ACQUIRE)) {
 		ring_buffer__poll(r->rb, POLL_MS);
+		now = clock_ns(CLOCK_MONOTONIC);
 		ring_buffer__consume(r->rb);
 		chunk_queue(r);
+		pthread_mutex_lock(&r->lock);
+		r->read_ns = now;
+		see_passed_on(r);
+		pthread_mutex_unlock(&r->lock);
 	}
 	while (ring_buffer__consume(r->rb) > 0)
 		;
@@ -134,6 +155,7 @@ static void *work(void *arg)
 		r->fn(r->ctx, c->data, c->used);
 		pthread_mutex_lock(&r->lock);
 		r->queued--;
+		see_passed_on(r);
 		if (r->nspare < SPARES_MAX) {
 			c->next = r->spare;
 			r->spare = c;
@@ -143,6 +165,7 @@ static void *work(void *arg)
 		}
 		pthread_cond_broadcast(&r->changed);
 	}
+	__atomic_store_n(&r->until_ns, UINT64_MAX, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&r->lock);
 	return NULL;
 }
@@ -209,6 +232,11 @@ void ring_free(struct ring *r)
 	pthread_cond_destroy(&r->changed);
 	pthread_mutex_destroy(&r->lock);
 	free(r);
+}
+
+uint64_t ring_until_ns(const struct ring *r)
+{
+	return __atomic_load_n(&r->until_ns, __ATOMIC_ACQUIRE);
 }
 
 uint64_t ring_received(const struct ring *r)

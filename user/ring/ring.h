@@ -25,6 +25,8 @@ int ring_start(int ring_fd, ring_chunk_fn fn, void *ctx, struct ring **out, stru
 void ring_stop(struct ring *r);
 void ring_free(struct ring *r); /* NULL is legal */
 
+/* All records that ended before this time were passed on; UINT64_MAX after the last one. From any thread. */
+uint64_t ring_until_ns(const struct ring *r);
 uint64_t ring_received(const struct ring *r);  /* records copied so far; from any thread */
 uint64_t ring_malformed(const struct ring *r); /* records refused by the check; not 0 only if there is a bug */
 

@@ -494,7 +494,8 @@ static const struct src_ops ops = {.open = agent_open,
 				   .flush = agent_flush,
 				   .loss = agent_loss,
 				   .watermark = agent_watermark,
-				   .close = agent_close};
+				   .close = agent_close,
+				   .late = true};
 
 struct src_agent_counts src_agent_counts(const struct src *s)
 {

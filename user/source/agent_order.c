@@ -345,8 +345,7 @@ static void deliver(struct agent_source *a)
 {
 	if (a->texts.len)
 		src_deliver_names(a->src, a->texts.data, a->texts.len);
-	if (a->recs.len)
-		src_deliver(a->src, a->recs.data, a->recs.len);
+	src_deliver(a->src, a->recs.data, a->recs.len); /* even nothing: others may have waited for this time */
 	a->texts.len = a->recs.len = 0;
 }
 

@@ -470,8 +470,7 @@ static void gpu_close(struct src *s)
 	free(g);
 }
 
-static const struct src_ops ops = {
-	.open = gpu_open, .flush = gpu_flush, .loss = gpu_loss, .close = gpu_close, .any_time = true};
+static const struct src_ops ops = {.open = gpu_open, .flush = gpu_flush, .loss = gpu_loss, .close = gpu_close};
 
 struct src *src_add_gpu(struct src_hub *h, struct agts *all)
 {

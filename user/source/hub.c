@@ -26,7 +26,7 @@ struct src_hub {
 	struct src *sources[SRC_MAX];
 	unsigned n;
 	unsigned nopened;
-	bool holds; /* true if a source has a watermark, so that records must wait for it */
+	bool holds; /* true if a source delivers late, so that records must wait for it */
 	bool flushed;
 	pthread_mutex_t lock; /* protects n, nopened and the members below, if `holds` */
 	size_t held_bytes;
@@ -58,7 +58,7 @@ struct src *src_add(struct src_hub *h, const struct src_ops *ops, const char *na
 	pthread_mutex_lock(&h->lock);
 	h->sources[h->n] = s;
 	__atomic_store_n(&h->n, h->n + 1, __ATOMIC_RELEASE);
-	h->holds |= ops->watermark != NULL;
+	h->holds |= ops->late;
 	pthread_mutex_unlock(&h->lock);
 	return s;
 }
@@ -123,7 +123,7 @@ int src_open_more(struct src_hub *h, struct err *e)
  */
 static uint64_t watermark(const struct src_hub *h)
 {
-	uint64_t least = UINT64_MAX, of, in_time = h->newest_ns > SRC_IN_TIME_NS ? h->newest_ns - SRC_IN_TIME_NS : 0;
+	uint64_t least = UINT64_MAX, of;
 	unsigned i;
 
 	if (h->held_bytes > SRC_HELD_BYTES)
@@ -131,9 +131,9 @@ static uint64_t watermark(const struct src_hub *h)
 	if (h->nopened < h->n)
 		return 0;
 	for (i = 0; i < h->n; i++) {
-		if (h->sources[i]->ops->any_time)
+		if (!h->sources[i]->ops->watermark)
 			continue;
-		of = h->sources[i]->ops->watermark ? h->sources[i]->ops->watermark(h->sources[i]) : in_time;
+		of = h->sources[i]->ops->watermark(h->sources[i]);
 		least = of < least ? of : least;
 	}
 	return h->newest_ns > SRC_WAIT_NS && least < h->newest_ns - SRC_WAIT_NS ? h->newest_ns - SRC_WAIT_NS : least;
@@ -236,7 +236,7 @@ static int hub_hold(struct src_hub *h, struct src *s, const void *recs, size_t b
 		uint64_t end_ns = kind_end_ns(r);
 
 		if (end_ns && end_ns < h->released_ns &&
-		    !s->ops->any_time) /* end 0 means that the record has no time */
+		    s->ops->watermark) /* end 0 means that the record has no time */
 			__atomic_fetch_add(&s->late, 1, __ATOMIC_RELAXED);
 		h->newest_ns = end_ns > h->newest_ns ? end_ns : h->newest_ns;
 		b->first_ns = end_ns < b->first_ns ? end_ns : b->first_ns;
@@ -269,7 +269,7 @@ void src_deliver(struct src *s, void *recs, size_t bytes)
 		return;
 	}
 	pthread_mutex_lock(&h->lock);
-	if (hub_hold(h, s, recs, bytes)) /* without memory pass the records on at once */
+	if (bytes && hub_hold(h, s, recs, bytes)) /* without memory pass the records on at once */
 		h->fn(h->ctx, s->number, recs, bytes);
 	release(h);
 	pthread_mutex_unlock(&h->lock);

@@ -70,6 +70,13 @@ static void ring_loss(const struct src *s, struct mxbpf_loss *loss)
 	loss->stored = r->ring ? ring_received(r->ring) : 0;
 }
 
+static uint64_t ring_watermark(const struct src *s)
+{
+	const struct ring_source *r = s->ctx;
+
+	return ring_until_ns(r->ring);
+}
+
 static void ring_close(struct src *s)
 {
 	struct ring_source *r = s->ctx;
@@ -78,8 +85,12 @@ static void ring_close(struct src *s)
 	free(r);
 }
 
-static const struct src_ops ops = {
-	.open = ring_open, .flush = ring_flush, .loss = ring_loss, .close = ring_close, .checked = true};
+static const struct src_ops ops = {.open = ring_open,
+				   .flush = ring_flush,
+				   .loss = ring_loss,
+				   .watermark = ring_watermark,
+				   .close = ring_close,
+				   .checked = true};
 
 const char *src_ring_name(enum att_ring ring)
 {

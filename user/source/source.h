@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sources of records. A source delivers batches of records from its own thread, and a hub passes them on to one
- * function. Each source counts its loss and reports how far it has delivered. If no source has a watermark, the hub
- * passes on each batch as it comes. Otherwise it holds records of all sources until that source has delivered its
+ * function. Each source counts its loss and reports how far it has delivered. If no source delivers late, the hub
+ * passes on each batch as it comes. Otherwise it holds records until all sources with a watermark have delivered their
  * records of the same time, but not longer than SRC_WAIT_NS. A record that comes after later ones is passed on as well,
  * and counted as late.
  */
@@ -18,7 +18,6 @@
 
 #define SRC_MAX	       8	     /* limit of sources per hub */
 #define SRC_WAIT_NS    2000000000ull /* how long a record is held back, by the times in the records */
-#define SRC_IN_TIME_NS 200000000ull  /* allowed delay of a source without a watermark; later records are late */
 #define SRC_HELD_BYTES (64u << 20)   /* limit of held bytes of all sources; above it the hub passes everything on */
 
 struct src;
@@ -36,14 +35,12 @@ struct src_ops {
 	void (*loss)(const struct src *s, struct mxbpf_loss *loss);
 	/*
 	 * Every record that ended before this time was delivered; UINT64_MAX after the last one. Any delivering thread
-	 * may call it. NULL: records come within SRC_IN_TIME_NS, in any order.
+	 * may call it. NULL: records come at any time. None waits for them, and none of them is late.
 	 */
 	uint64_t (*watermark)(const struct src *s);
 	/* Called after flush(), or without open(). NULL: there is nothing to free. */
 	void (*close)(struct src *s);
-	/* Records come seconds later than those of other sources. No record waits for them, and none of them is late.
-	 */
-	bool any_time;
+	bool late; /* records come so late that those of other sources must wait for them */
 	/* The source has checked each record where it entered the process. The hub checks those of all other sources.
 	 */
 	bool checked;
