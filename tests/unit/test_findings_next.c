@@ -117,7 +117,6 @@ static void test_steps(void)
 static void test_without_python(void)
 {
 	static char none[] = "";
-	struct findings f;
 
 	session.python = none;
 	TEST("in a program without Python, own code that waits for another thread waits for no interpreter lock")
@@ -125,25 +124,22 @@ static void test_without_python(void)
 		own_code();
 		asleep(PID, SYS_futex, MXBPF_SLEEP_ANY, "/srv/train: fetch", 20, false);
 		looks(PID, PID + 1, "/srv/train: decode", 20, 0);
-		found(&f);
-		CHECK(says(&f, "Your own code takes 60%") && !strcmp(next_of(&f, "interpreter_lock"), "?"));
-		CHECK(!strcmp(evidence_of(&f, "own_code"),
+		found();
+		CHECK(says("Your own code takes 60%") && !strcmp(next_of("interpreter_lock"), "?"));
+		CHECK(!strcmp(evidence_of("own_code"),
 			      "/srv/train: fetch, 100% of 20 samples, waiting for another thread (futex)"));
-		end(&f);
 	}
 	TEST("in a program without Python, no next step has stacks of Python")
 	{
 		begin();
 		loop(40, 10, MXBPF_PART_OUTSIDE, 1);
 		operators(4000, 2000, 0, 0);
-		found(&f);
-		CHECK(!strcmp(next_of(&f, "tiny_operators"), "--pid PID --sample 99"));
-		findings_fini(&f);
+		found();
+		CHECK(!strcmp(next_of("tiny_operators"), "--pid PID --sample 99"));
 		session.sample_hz = 99;
-		found(&f);
-		CHECK(!strcmp(next_of(&f, "tiny_operators"), "-"));
+		found();
+		CHECK(!strcmp(next_of("tiny_operators"), "-"));
 		session.sample_hz = 0;
-		end(&f);
 	}
 	session.python = NULL;
 }
