@@ -4,8 +4,8 @@
 
 usage: ranks.py missing | mismatch
 Each rank writes "at RANK PID NUMBER", where NUMBER is that of the process group's next collective, and hangs in it. With
-missing, rank 2 waits for SIGUSR2 before it; then all go on, and rank 0 writes "result SUM". With mismatch, rank 1 calls
-broadcast while the others call all_reduce."""
+missing, rank 2 waits for SIGUSR2 before it; then all go on, and rank 0 writes "result SUM". With mismatch, rank 0 calls
+all_reduce, rank 1 broadcast, and rank 2 sends something to rank 3 that does not expect it."""
 import os
 import signal
 import sys
@@ -30,6 +30,10 @@ for _ in range(7):
 say(f'at {rank} {os.getpid()} {dist.distributed_c10d._get_default_group()._get_sequence_number_for_group() + 1}')
 if sys.argv[1] == 'mismatch' and rank == 1:
     dist.broadcast(x, 0)
+if sys.argv[1] == 'mismatch' and rank == 2:
+    dist.send(x, 3, tag=1)
+if sys.argv[1] == 'mismatch' and rank == 3:
+    dist.recv(x, 2, tag=2)
 if sys.argv[1] == 'missing' and rank == 2:
     load()
 dist.all_reduce(x)

@@ -29,7 +29,7 @@
 static const char *const work_ops[] = {
 	"broadcast", "all_reduce", "all_reduce_coalesced", "reduce", "all_gather", "all_gather", "all_gather_coalesced",
 	"gather", "scatter", "reduce_scatter", "all_to_all", "all_to_all", "send", "recv", "recv", "barrier",
-	"reduce_scatter", "", "all_reduce", "reduce_scatter", "all_gather", NULL,
+	"reduce_scatter", "coalesced", "all_reduce", "reduce_scatter", "all_gather", NULL,
 };
 
 /* By c10d::HookOpName. */

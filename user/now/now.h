@@ -40,12 +40,19 @@ struct now_thread {
 
 #define NOW_COLLECTIVE "collective" /* its operation is not known */
 
+/*
+ * PyTorch's watching thread removes what GPUs have done after a second at the latest. What is younger than this may be
+ * done, unless another rank waits in the same collective, or in a later one, for so long.
+ */
+#define NOW_PENDING_NS 2000000000ull
+
 /* The collective in which a process waits for other ranks. */
 struct now_collective {
 	const char *name;     /* "all_reduce"; borrowed from the plan, or NOW_COLLECTIVE */
 	bool numbered;	      /* its number in the group is known */
 	uint64_t number;      /* counts from 0 or 1, as the process group does */
 	uint32_t rank, ranks; /* in its group; ranks 0: not known */
+	uint64_t age_ns;      /* of one that GPUs have not done: how long ago it was called; otherwise 0 */
 	char group[64];	      /* name of the group, not escaped; "": not known */
 	pid_t tid;	      /* thread that executes it, waits for it or watches over it */
 };

@@ -12,8 +12,7 @@
 #include "now/now.h"
 #include "now/priv.h"
 
-/* A watching thread removes what is done after a second at the latest, so what is older than this is not done. */
-#define PENDING_NS  2000000000ull
+#define GROUPS_MAX  64 /* of a class, that are looked at */
 #define STREAMS_MAX 256
 #define OWNER_WORDS 16 /* of the object that points to the group */
 
@@ -26,11 +25,12 @@ struct pending {
 	unsigned tries; /* left, for all threads */
 };
 
-#define TRIES	   40
-#define TRY_NS	   5000000
-#define HOOKS_MAX  16
-#define CALLS_MAX  4096
-#define TREE_DEPTH 64
+#define TRIES	     60
+#define TRIES_OF_ONE 3 /* a thread that computes never sleeps */
+#define TRY_NS	     5000000
+#define HOOKS_MAX    16
+#define CALLS_MAX    4096
+#define TREE_DEPTH   64
 /* libstdc++: a table has its first node one word before the number of its entries, and two words behind its start. */
 #define FIRST_BEFORE_COUNT 8
 #define FIRST_AFTER_START  16
@@ -89,9 +89,9 @@ static int find_members(struct pending *p, struct err *e)
 	for (m = 0; m < QUEUE_MEMBERS && (!err || m > QUEUE_FOR_OP); m++) {
 		err = pending_find(p, (enum adp_queue_member)m, &why);
 		if (err)
-			err_set(e, ERR_TARGET, err, "process %d: %s of collectives on its GPUs is not shown: %s: %s",
-				tgt_pid(p->t), m < QUEUE_FOR_OP ? "the number" : "the operation", p->adp->at[m].symbol,
-				why.why);
+			err_set(e, ERR_TARGET, err, "process %d: %s on its GPUs is not shown: %s: %s", tgt_pid(p->t),
+				m < QUEUE_FOR_OP ? "what waits for collectives" : "the operation of collectives",
+				p->adp->at[m].symbol, why.why);
 	}
 	return m <= QUEUE_FOR_OP ? err : 0;
 }
@@ -134,12 +134,15 @@ static uint64_t group_of(struct pending *p, const struct now_thread *t)
 {
 	const struct timespec wait = {.tv_nsec = TRY_NS};
 	struct tgt_doing doing;
+	unsigned i;
 
 	if (t->still)
 		return now_is_in(t, p->adp->function) ? group_on(p, t->doing.sp) : 0;
-	for (; p->tries; p->tries--) {
+	for (i = 0; p->tries && i < TRIES_OF_ONE; i++, p->tries--) {
 		if (!tgt_peek_doing(tgt_pid(p->t), t->tid, &doing) && doing.sp)
 			return group_on(p, doing.sp);
+		if (!doing.state) /* it has ended */
+			return 0;
 		nanosleep(&wait, NULL);
 	}
 	return 0;
@@ -228,7 +231,7 @@ static void read_op(const struct pending *p, uint64_t group, uint64_t work, stru
 		c->name = p->adp->ops[i];
 }
 
-/* Reads a work, if it is old enough and not done. Returns its time, or 0. */
+/* Reads a work, if it is not known to be done. Returns its time, or 0. */
 static uint64_t read_work(const struct pending *p, uint64_t work, uint64_t *number)
 {
 	uint64_t since;
@@ -240,7 +243,7 @@ static uint64_t read_work(const struct pending *p, uint64_t work, uint64_t *numb
 	     (tgt_read(p->t, work + (uint64_t)p->off[QUEUE_STATUS], &status, sizeof(status)) ||
 	      status >= p->adp->done)))
 		return 0;
-	return since < p->now_ns && p->now_ns - since >= PENDING_NS ? since : 0;
+	return since < p->now_ns ? since : 0;
 }
 
 /* The first work of a list. Returns 0 if there is none. */
@@ -303,6 +306,7 @@ static uint64_t read_queue(const struct pending *p, uint64_t group, struct now_c
 
 	*c = (struct now_collective){.numbered = true};
 	since = oldest(p, group, &work, &c->number);
+	c->age_ns = p->now_ns - since;
 	if (!since || tgt_read(p->t, group + (uint64_t)p->off[QUEUE_RANK], of, sizeof(of)))
 		return 0;
 	if (of[0] >= 0 && of[1] > of[0]) {
@@ -314,34 +318,42 @@ static uint64_t read_queue(const struct pending *p, uint64_t group, struct now_c
 	return since;
 }
 
+/* Finds the oldest work of the groups of one class. *best: its time, or 0. */
+static void pending_of(struct pending *p, struct now *n, uint64_t *best, struct now_collective *c, struct err *e)
+{
+	uint64_t seen[GROUPS_MAX], group, since;
+	const struct now_thread *t;
+	struct now_collective one;
+	size_t i, k, groups = 0;
+
+	for (i = 0; groups < GROUPS_MAX && (t = now_thread_at(n, i)); i++) {
+		group = group_of(p, t);
+		for (k = 0; k < groups && seen[k] != group; k++)
+			;
+		if (!group || k < groups)
+			continue;
+		if (!groups && find_members(p, e))
+			return;
+		seen[groups++] = group;
+		since = read_queue(p, group, &one);
+		if (!since || (*best && since >= *best))
+			continue;
+		*best = since;
+		*c = one;
+		c->tid = t->tid;
+	}
+}
+
 bool now_pending(struct now *n, struct now_collective *c, struct err *e)
 {
 	struct pending p = {.t = now_target(n),
 			    .adp = now_plan(n)->adp->collective.queues,
 			    .now_ns = clock_ns(CLOCK_MONOTONIC),
 			    .tries = TRIES};
-	uint64_t group, since, best = 0;
-	const struct now_thread *t;
-	struct now_collective one;
-	bool found;
-	size_t i;
+	uint64_t best = 0;
 
-	for (; p.adp && p.adp->function; p.adp++) {
-		found = false;
-		for (i = 0; tgt_find_lib(p.t, p.adp->at[QUEUE_AT].lib_glob) && (t = now_thread_at(n, i)); i++) {
-			group = group_of(&p, t);
-			if (!group)
-				continue;
-			if (!found && find_members(&p, e))
-				break;
-			found = true;
-			since = read_queue(&p, group, &one);
-			if (!since || (best && since >= best))
-				continue;
-			best = since;
-			*c = one;
-			c->tid = t->tid;
-		}
-	}
+	for (; p.adp && p.adp->function; p.adp++)
+		if (tgt_find_lib(p.t, p.adp->at[QUEUE_AT].lib_glob))
+			pending_of(&p, n, &best, c, e);
 	return best;
 }

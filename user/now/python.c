@@ -13,15 +13,21 @@
 
 struct threads {
 	struct py_thread list[THREADS_MAX];
-	unsigned n;
+	unsigned n, more;
 };
 
+/* The main thread, which is the oldest one, always has a place. */
 static void python_keep(void *ctx, const struct py_thread *t)
 {
 	struct threads *all = ctx;
 
-	if (all->n < THREADS_MAX)
+	if (all->n < THREADS_MAX) {
 		all->list[all->n++] = *t;
+		return;
+	}
+	if (t->main)
+		all->list[THREADS_MAX - 1] = *t;
+	all->more++;
 }
 
 /* Returns the bytes of the text; 0: the stack changed at each try, or the thread has ended. */
@@ -78,6 +84,8 @@ int now_python_text(struct tgt *t, const char *module_file, struct buf *out, str
 			break;
 		put_thread(t, &all.list[i - 1], text, out);
 	}
+	if (all.more)
+		buf_printf(out, "  %u more threads are not shown\n", all.more);
 	py_close(p);
 	return 0;
 }

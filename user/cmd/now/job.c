@@ -21,6 +21,12 @@ static bool known(const struct now_view *v)
 	return strcmp(v->in.name, NOW_COLLECTIVE) != 0;
 }
 
+/* A call between two ranks: its number is that of a counter of its own, and its partner makes another call. */
+static bool of_two(const struct now_view *v)
+{
+	return !strcmp(v->in.name, "send") || !strcmp(v->in.name, "recv") || !strcmp(v->in.name, "coalesced");
+}
+
 /* Every rank of the job is in this group, so that a rank which is elsewhere is missing in it. */
 static bool of_all(const struct now_view *v)
 {
@@ -32,14 +38,15 @@ static bool of_all(const struct now_view *v)
 bool now_differ(const struct now_view *v, const struct now_view *other)
 {
 	return v != other && same_group(v, other) && v->in.numbered && other->in.numbered &&
-	       v->in.number == other->in.number && known(v) && known(other) && strcmp(v->in.name, other->in.name);
+	       v->in.number == other->in.number && known(v) && known(other) && !of_two(v) && !of_two(other) &&
+	       strcmp(v->in.name, other->in.name);
 }
 
 bool now_behind(const struct now_view *v, const struct now_view *other)
 {
-	if (v == other || !v->waits || other->rank == MDL_NO_NUMBER)
+	if (v == other || !v->waits || of_two(v) || other->rank == MDL_NO_NUMBER)
 		return false;
-	if (!same_group(v, other))
+	if (!same_group(v, other) || of_two(other))
 		return of_all(v);
 	return now_differ(v, other) || (v->in.numbered && other->in.numbered && other->in.number < v->in.number);
 }

@@ -177,6 +177,37 @@ static int now_look(struct now_job *j, struct err *e)
 	return err ? err_set(e, ERR_RUNTIME, err, "out of memory") : 0;
 }
 
+/* Whether another rank has waited for long in this group, and has come as far as this one. */
+static bool waits_with_others(const struct now_job *j, const struct now_view *v)
+{
+	const struct now_view *other;
+	size_t i;
+
+	for (i = 0; (other = now_view_at((struct now_job *)j, i)); i++)
+		if (other->waits && other->in.age_ns >= NOW_PENDING_NS && other->in.ranks == v->in.ranks &&
+		    !strcmp(other->in.group, v->in.group) && other->in.number >= v->in.number)
+			return true;
+	return false;
+}
+
+/* Reads in which collectives the ranks are, one soon after another, because the job may go on meanwhile. */
+static void now_compare(struct now_job *j)
+{
+	struct now_view *v;
+	struct err why;
+	size_t i;
+
+	for (i = 0; (v = now_view_at(j, i)); i++) {
+		why = (struct err){0};
+		v->waits = now_collective(v->now, &v->in, &why);
+		if (why.code)
+			cmd_warn("%s", why.why);
+	}
+	for (i = 0; (v = now_view_at(j, i)); i++)
+		if (v->waits && v->in.age_ns && v->in.age_ns < NOW_PENDING_NS)
+			v->waits = waits_with_others(j, v);
+}
+
 static int now_show(struct now_job *j, struct err *e)
 {
 	struct now_view *v;
@@ -190,11 +221,8 @@ static int now_show(struct now_job *j, struct err *e)
 			cmd_warn("%s", why.why);
 		if (now_no_python(v->now))
 			cmd_warn("no Python stacks of process %d: %s", tgt_pid(v->tgt), now_no_python(v->now));
-		why = (struct err){0};
-		v->waits = now_collective(v->now, &v->in, &why);
-		if (why.code)
-			cmd_warn("%s", why.why);
 	}
+	now_compare(j);
 	if (j->o->format == CMD_JSON)
 		return now_print_json(j, e);
 	now_print_job(j);
