@@ -71,7 +71,7 @@ counts_are_pytorchs() { # NAMES CALLS
 	local finding='.findings[] | select(.finding == "own_code")'
 	WHAT=augment
 	train 80 --exact
-	jq -e "$finding"' | (.evidence | test("^/.*/train: augment, [0-9]+% of")) and .next == "--pid PID --sample 99"' "$(out mxbpf)"
+	jq -e "$finding"' | (.evidence | test("^/.*/train: \\(anonymous namespace\\)::augment, [0-9]+% of")) and .next == "--pid PID --sample 99"' "$(out mxbpf)"
 	strip -o stripped "$BATS_FILE_TMPDIR/train"
 	PROGRAM=$PWD/stripped train 80 --exact
 	address=$(nm "$BATS_FILE_TMPDIR/train" | awk '/ t .*augment/ { sub(/^0*/, "", $1); print $1; exit }')

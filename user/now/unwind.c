@@ -127,6 +127,11 @@ static void shorten(char *name)
 	*c = '\0';
 }
 
+size_t unwind_named(const struct unwind *u)
+{
+	return u->names.len;
+}
+
 const char *unwind_name(struct unwind *u, const struct unwind_frame *f)
 {
 	Dwfl_Module *mod = f->lib ? dwfl_addrmodule(u->dwfl, f->pc) : NULL;

@@ -40,6 +40,7 @@ bool unwind_stack(struct unwind *u, const struct mxbpf_regs *r, const struct buf
  * unwind_close(). It searches all symbols of the file, but once for each address.
  */
 const char *unwind_name(struct unwind *u, const struct unwind_frame *f);
+size_t unwind_named(const struct unwind *u); /* names that are kept */
 /* Returns the address in the file at which the function of a frame begins, or that of the frame if it is not known. */
 uint64_t unwind_function(const struct unwind_frame *f);
 

@@ -185,12 +185,16 @@ static void on_open(void *ctx, const struct att_open *o)
 		*at = buf_count(&l->opens, struct mxbpf_frame);
 }
 
+/* The main thread, which is the oldest one, always has a place. */
 static void keep_thread(void *ctx, const struct py_thread *t)
 {
+	const unsigned max = sizeof(((struct state *)ctx)->threads) / sizeof(*t);
 	struct state *l = ctx;
 
-	if (l->nthreads < sizeof(l->threads) / sizeof(l->threads[0]))
+	if (l->nthreads < max)
 		l->threads[l->nthreads++] = *t;
+	else if (t->main)
+		l->threads[max - 1] = *t;
 }
 
 static uint8_t sleep_of(char state)
@@ -295,8 +299,6 @@ static void look_at_native(void *ctx, pid_t tid, const char *text, size_t len)
 {
 	struct state *l = ctx;
 
-	if (l->at->rank && tid != l->at->pid)
-		return;
 	len = len < sizeof(l->text) ? len : sizeof(l->text);
 	memcpy(l->text, text, len);
 	note_look(l, tid, tid == l->at->pid, lines_shorten(l->text, len));
@@ -320,7 +322,7 @@ static void lines_look(struct state *l)
 			py_each_thread(l->at->py, keep_thread, l);
 		l->at_ns = clock_ns(CLOCK_MONOTONIC);
 		if (l->at->native)
-			native_each_thread(l->at->native, look_at_native, l);
+			native_each_thread(l->at->native, l->at->rank, look_at_native, l);
 		for (k = 0; k < l->nthreads; k++)
 			if (!l->at->rank || l->threads[k].main) /* of another rank only its main thread counts */
 				look_at_thread(l, &l->threads[k]);

@@ -14,7 +14,7 @@
 #define STACK_BYTES (64u << 10) /* that are copied of each thread */
 #define FRAMES_MAX  256
 #define NAME_BYTES  160	  /* of a line; the end of a longer name is cut */
-#define NAMED_MAX   65536 /* names that are asked for until those that are kept are forgotten */
+#define NAMED_MAX   65536 /* names of functions that are kept; then all are forgotten */
 #define CHECK_LOOKS 10	  /* looks until it is seen whether the process has mapped more files */
 
 struct thread {
@@ -31,7 +31,7 @@ struct native {
 	struct tgt *t;
 	struct unwind *unwind;
 	const struct tgt_lib *program, *library; /* library: of the runtime */
-	unsigned looks, named;
+	unsigned looks;
 	bool unknown;	   /* a stack led into a file that is not known */
 	struct buf all;	   /* struct mxbpf_regs, of the present look */
 	struct buf frames; /* struct unwind_frame, of the present thread */
@@ -41,7 +41,7 @@ struct native {
 /* Directories of the system's libraries, and of what is installed for all. */
 static const char *const system_dirs[] = {"/lib", "/usr/lib", "/opt/intel/", "/usr/local/cuda"};
 /* Namespaces of libraries whose functions are compiled into the program, because they stand in headers. */
-static const char *const libraries[] = {"std::", "__gnu_cxx::", "at::", "c10::", "caffe2::", "torch::", "_start"};
+static const char *const libraries[] = {"std::", "__gnu_cxx::", "at::", "c10::", "caffe2::", "torch::"};
 
 static bool starts_with_one(const char *text, const char *const *starts, size_t n)
 {
@@ -67,13 +67,18 @@ static bool is_own_file(const void *ctx, const struct tgt_lib *lib)
 /* The name of an instance of a template begins with the type of its result: "void fill<float>". */
 static const char *without_result(const char *name)
 {
+	static const char nameless[] = "(anonymous namespace)";
 	const char *c, *start = name;
 	unsigned angles = 0;
 
 	for (c = name; *c; c++) {
-		if (!strncmp(c, "operator", 8))
+		if (!strncmp(c, nameless, sizeof(nameless) - 1)) {
+			c += sizeof(nameless) - 2;
+			continue;
+		}
+		if (!strncmp(c, "operator", 8) && (c == name || c[-1] == ':' || c[-1] == ' '))
 			break;
-		if (*c == ' ' && !angles && c[1] != '(')
+		if (*c == ' ' && !angles && (c[1] != '(' || !strncmp(c + 1, nameless, sizeof(nameless) - 1)))
 			start = c + 1;
 		angles += *c == '<';
 		angles -= *c == '>' && angles;
@@ -87,8 +92,7 @@ static void put_function(struct native *n, const struct unwind_frame *f, struct 
 	const char *name = without_result(unwind_name(n->unwind, f));
 	size_t at;
 
-	n->named++;
-	if (STARTS_WITH_ONE(name, libraries))
+	if (STARTS_WITH_ONE(name, libraries) || !strcmp(name, "_start"))
 		return;
 	buf_printf(text, "%s%s: ", text->len ? "\n" : "", f->lib->path);
 	at = text->len;
@@ -146,12 +150,14 @@ static int open_files(struct native *n)
 {
 	char release[PY_RELEASE_BYTES];
 	int err = tgt_open(n->pid, &n->t, NULL);
+	size_t i;
 
 	if (err)
 		return err;
+	for (i = 0; i < THREADS_MAX; i++) /* a thread that sleeps in a new file is read again */
+		n->threads[i].regs = (struct mxbpf_regs){.tid = 0};
 	n->program = tgt_program(n->t);
 	n->library = tgt_find_lib(n->t, n->runtime);
-	n->named = 0;
 	n->unknown = false;
 	return !n->library || *py_release(n->t, release) ? -ENOENT
 							 : unwind_open(n->t, is_own_file, n, &n->unwind, NULL);
@@ -160,7 +166,7 @@ static int open_files(struct native *n)
 static bool has_more_files(const struct native *n)
 {
 	struct tgt *t = NULL;
-	const bool more = !tgt_open(n->pid, &t, NULL) && tgt_nlibs(t) != tgt_nlibs(n->t);
+	const bool more = !tgt_open(n->pid, &t, NULL) && (!n->t || tgt_nlibs(t) != tgt_nlibs(n->t));
 
 	tgt_close(t);
 	return more;
@@ -197,13 +203,15 @@ void native_free(struct native *n)
 	free(n);
 }
 
-void native_each_thread(struct native *n, void (*fn)(void *ctx, pid_t tid, const char *text, size_t len), void *ctx)
+void native_each_thread(struct native *n, bool main_only,
+			void (*fn)(void *ctx, pid_t tid, const char *text, size_t len), void *ctx)
 {
 	const struct mxbpf_regs *r;
 	struct thread *t;
-	size_t i, threads;
+	size_t i, threads = 0;
 
-	if (n->named > NAMED_MAX || (n->unknown && ++n->looks % CHECK_LOOKS == 0 && has_more_files(n))) {
+	if ((n->unwind && unwind_named(n->unwind) > NAMED_MAX) ||
+	    (n->unknown && ++n->looks % CHECK_LOOKS == 0 && has_more_files(n))) {
 		close_files(n);
 		open_files(n);
 	}
@@ -211,9 +219,9 @@ void native_each_thread(struct native *n, void (*fn)(void *ctx, pid_t tid, const
 	if (!n->unwind || tgt_gone(n->t) || regs_read(n->regs, &n->all))
 		return;
 	r = (const void *)n->all.data;
-	threads = buf_count(&n->all, *r) < THREADS_MAX ? buf_count(&n->all, *r) : THREADS_MAX;
-	for (i = 0; i < threads; i++)
-		read_stack(n, &n->threads[i], &r[i]);
+	for (i = 0; i < buf_count(&n->all, *r) && threads < THREADS_MAX; i++)
+		if (!main_only || (pid_t)r[i].tid == n->pid)
+			read_stack(n, &n->threads[threads++], &r[i]);
 	for (i = 0; i < threads && !tgt_gone(n->t); i++) {
 		t = &n->threads[i];
 		if (t->moved)
