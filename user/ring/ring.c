@@ -41,8 +41,8 @@ struct ring {
 	pthread_mutex_t lock;	      /* protects all members below */
 	pthread_cond_t changed;
 	struct chunk *head, **tail;
-	unsigned queued;  /* chunks that were not passed on */
-	uint64_t read_ns; /* when the last reading that has ended began */
+	uint64_t nqueued, npassed;   /* chunks that were queued so far, and those of them that were passed on */
+	uint64_t read_ns, read_upto; /* when a reading began, and the chunks that were queued after it */
 	struct chunk *spare;
 	unsigned nspare;
 	bool ended; /* no chunk will be queued any more */
@@ -53,7 +53,7 @@ static struct chunk *chunk_get(struct ring *r)
 	struct chunk *c;
 
 	pthread_mutex_lock(&r->lock);
-	while (r->queued >= QUEUE_MAX)
+	while (r->nqueued - r->npassed >= QUEUE_MAX)
 		pthread_cond_wait(&r->changed, &r->lock);
 	c = r->spare;
 	if (c) {
@@ -77,7 +77,7 @@ static void chunk_queue(struct ring *r)
 	pthread_mutex_lock(&r->lock);
 	*r->tail = r->cur;
 	r->tail = &r->cur->next;
-	r->queued++;
+	r->nqueued++;
 	pthread_cond_broadcast(&r->changed);
 	pthread_mutex_unlock(&r->lock);
 	r->cur = NULL;
@@ -104,10 +104,10 @@ static int on_record(void *ctx, void *data, size_t size)
 	return 0;
 }
 
-/* With the lock: what was read has been passed on, if no chunk is left. */
+/* With the lock. */
 static void see_passed_on(struct ring *r)
 {
-	if (!r->queued && r->read_ns > RING_ENTRY_NS)
+	if (r->npassed >= r->read_upto && r->read_ns > RING_ENTRY_NS)
 		__atomic_store_n(&r->until_ns, r->read_ns - RING_ENTRY_NS, __ATOMIC_RELEASE);
 }
 
@@ -122,7 +122,10 @@ static void *consume(void *arg)
 		ring_buffer__consume(r->rb);
 		chunk_queue(r);
 		pthread_mutex_lock(&r->lock);
-		r->read_ns = now;
+		if (r->npassed >= r->read_upto) { /* otherwise the reading before is still waited for */
+			r->read_ns = now;
+			r->read_upto = r->nqueued;
+		}
 		see_passed_on(r);
 		pthread_mutex_unlock(&r->lock);
 	}
@@ -154,7 +157,7 @@ static void *work(void *arg)
 		pthread_mutex_unlock(&r->lock);
 		r->fn(r->ctx, c->data, c->used);
 		pthread_mutex_lock(&r->lock);
-		r->queued--;
+		r->npassed++;
 		see_passed_on(r);
 		if (r->nspare < SPARES_MAX) {
 			c->next = r->spare;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "feature/cost/cost.h"
 #include "trigger/priv.h"
 
 static bool is_member(const struct view_sheet *sh, const char *table, size_t n)
@@ -38,11 +39,14 @@ bool trg_find_table(struct trg *t, const char *table, size_t n)
 bool trg_find_column(struct trg *t, const char *column, size_t n, char numbers[TRG_WHY_BYTES])
 {
 	struct view_flat flat = {.n = 0};
+	const struct tbl_column *c;
 	size_t len = 0;
 	unsigned i;
 
 	numbers[0] = '\0';
-	view_flatten(NULL, &flat, t->sheet->columns, 0);
+	for (c = t->sheet->columns; c->bytes; c++)
+		if (c->type != TBL_OBJECT) /* whose members are no members of a row in JSON */
+			view_flatten(NULL, &flat, (const struct tbl_column[2]){*c}, 0);
 	for (i = 0; i < flat.n; i++) {
 		if (!is_number(&flat.columns[i]))
 			continue;
@@ -98,7 +102,8 @@ static bool is_named(const struct look *l, const struct view_sheet *sh, const vo
 	first[0] = '\0';
 	view_flatten(&l->s, &flat, sh->columns, 0);
 	for (i = 0; i < flat.n; i++) {
-		if (!(view_is_text(&flat.columns[i]) || flat.columns[i].type == TBL_DEVICE) ||
+		if (!(flat.columns[i].key || flat.columns[i].head) ||
+		    !(view_is_text(&flat.columns[i]) || flat.columns[i].type == TBL_DEVICE) ||
 		    view_is_below(&flat.columns[i]) || !view_has_value(&flat.columns[i], row))
 			continue;
 		text = view_people_text(&l->s, &flat.columns[i], row, cell);
@@ -154,5 +159,7 @@ bool trg_judge_column(const struct trg *t, const struct mdl_interval *in, char w
 	struct err e = {0};
 	struct look l = {.s = {.ops = &ops, .in = &input, .opts = &opts, .err = &e}, .t = t, .why = why};
 
+	if (cost_lacks_memory(in->model) && !strcmp(t->sheet->member, "memory"))
+		return false;
 	return !view_write_sheet(&l.s, t->sheet) && l.found;
 }

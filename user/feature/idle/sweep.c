@@ -427,8 +427,7 @@ int idle_sweep(const struct mdl *m, struct idle_state *t, const struct win_work 
 		err = idle_take(&s, &work[i]);
 	for (k = 0; !err && until_ns == UINT64_MAX && k < buf_count(&t->devices, struct idle_device); k++)
 		err = idle_settle(&s, buf_at(&t->devices, struct idle_device, k), NULL);
-	if (until_ns != UINT64_MAX)
-		idle_forget(t, until_ns);
+	idle_forget(t, until_ns != UINT64_MAX ? until_ns : n ? work[n - 1].start_ns : 0);
 	idle_threads_fini(&s.threads);
 	buf_fini(&s.looks);
 	return err;

@@ -150,11 +150,11 @@ static int count_due(struct launches_state *t, struct buf *dues)
 }
 
 /* Counts the calls that have their work, and forgets those that will have none. */
-static int count_all(const struct mdl *m, struct launches_state *t, uint64_t until_ns)
+static int count_all(const struct mdl *m, struct launches_state *t, uint64_t until_ns, uint64_t now_ns)
 {
 	const bool all = until_ns == UINT64_MAX;
 	const uint64_t settled_ns = all ? until_ns : until_ns > SETTLE_NS ? until_ns - SETTLE_NS : 0;
-	const uint64_t since_ns = !all && until_ns > KEEP_NS ? until_ns - KEEP_NS : 0;
+	const uint64_t since_ns = now_ns > KEEP_NS ? now_ns - KEEP_NS : 0;
 	struct launches_call *c = (struct launches_call *)t->calls.data;
 	const size_t n = buf_count(&t->calls, *c);
 	struct buf dues = {0}, left = {0};
@@ -181,7 +181,7 @@ int launches_sweep(const struct mdl *m, struct launches_state *t, const struct w
 {
 	int err = join_all(m, t, work, n);
 
-	err = err ? err : count_all(m, t, until_ns);
+	err = err ? err : count_all(m, t, until_ns, until_ns != UINT64_MAX ? until_ns : n ? work[n - 1].start_ns : 0);
 	if (!err && until_ns == UINT64_MAX)
 		launches_types_finish(t);
 	return err;
