@@ -115,11 +115,11 @@ NEXT=${MXBPF_TEST_NEXT:-$O/deps/torch-next}
 PREVIOUS=$O/deps/torch-previous
 
 need_next() {
-	[[ -x $NEXT/bin/python ]] || skip "no newer PyTorch at $NEXT: $(tail -n 1 "$O/deps/torch-next.log" 2>/dev/null)"
+	[[ -f $NEXT/stamp ]] || skip "no newer PyTorch at $NEXT: $(tail -n 1 "$O/deps/torch-next.log" 2>/dev/null)"
 }
 
 need_previous() {
-	[[ -x $PREVIOUS/bin/python ]] || skip "no PyTorch 2.14 at $PREVIOUS: $(tail -n 1 "$O/deps/torch-previous.log" 2>/dev/null)"
+	[[ -f $PREVIOUS/stamp ]] || skip "no PyTorch 2.14 at $PREVIOUS: $(tail -n 1 "$O/deps/torch-previous.log" 2>/dev/null)"
 }
 
 torch_setup() {

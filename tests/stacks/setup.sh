@@ -28,15 +28,18 @@ mirror() {
 }
 
 add_lists() {
-	local from version kind
+	local from version
 	from=$(mirror)
 	[[ -n $from ]]
 	mkdir -p apt/partial
-	for version in "${VERSIONS[@]}" "${FREE_THREADED[@]}"; do
-		[[ $version == *t ]] && kind=deb-src || kind=deb
-		echo "$kind [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $from ${SUITE[$version]} main"
+	for version in "${VERSIONS[@]}"; do
+		echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $from ${SUITE[$version]} main"
 	done | sort -u >sources.list
 	apt-get "${APT[@]}" update
+	for version in "${FREE_THREADED[@]}"; do
+		echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $from ${SUITE[$version]} main"
+	done | sort -u >>sources.list
+	apt-get "${APT[@]}" update || echo 'the mirror has no sources'
 }
 
 unpack() { # VERSION
@@ -69,11 +72,11 @@ build() { # VERSION
 	rm -rf "$1" && mkdir -p "$1/source" && (
 		cd "$1/source" &&
 			apt-get "${APT[@]}" source --download-only --tar-only "python${1%t}/${SUITE[$1]}" &&
-			tar -xf ./*.orig.tar.xz --strip-components=1 &&
+			tar -xf ./*.orig.tar.xz --strip-components=1 && touch ../tried &&
 			./configure -q --disable-gil --with-ensurepip=no --disable-test-modules OPT=-O1 "${WITHOUT[@]}" &&
 			env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL nice make -s -j2 python sharedmods &&
 			cp -rL build .. && rm -r Lib/test && mv Lib pybuilddir.txt python .. && ../python -c 'import asyncio, ctypes, threading'
-	) && rm -r "$1/source"
+	) && rm -r "$1/source" "$1/tried"
 }
 
 for version in "${VERSIONS[@]}"; do
@@ -86,8 +89,8 @@ for version in "${FREE_THREADED[@]}"; do
 	[[ ! -x $version/python ]] || continue
 	if [[ ! -e $version/failed ]]; then
 		[[ -f sources.list ]] || add_lists
-		build "$version" || { rm -rf "$version" && mkdir "$version" && touch "$version/failed"; }
+		build "$version" || { [[ ! -e $version/tried ]] || touch "$version/failed"; rm -rf "$version/source" "$version/python"; }
 	fi
-	[[ ! -e $version/failed ]] || echo "CPython $version could not be built; to try again: rm -r $PWD/$version"
+	[[ -x $version/python ]] || echo "CPython $version could not be built; to try again: rm -r $PWD/$version"
 done
 rm -rf apt sources.list

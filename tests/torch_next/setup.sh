@@ -32,6 +32,7 @@ works() {
 }
 
 [[ -x $DIR/bin/python && $(cat "$DIR/stamp" 2>/dev/null) == "$STAMP" ]] && exit
+trap '[[ -f $DIR/stamp ]] || rm -rf "${DIR:?}/bin"' EXIT # without it, tests are skipped
 echo "unpacking PyTorch $VERSION under $DIR"
 rm -rf "${DIR:?}/site" "$DIR/stubs" "${DIR:?}/bin" "$DIR/stamp"
 mkdir -p "$DIR/bin"

@@ -27,6 +27,8 @@ struct schema {
 
 #define ENOUGH 1 /* a positive return value: there are more functions than can be probed */
 
+#define SEEN_MAX (4 * MXBPF_FUNCS_MAX)
+
 struct family {
 	struct plan *plan;
 	struct plan_probe *probe;
@@ -193,7 +195,8 @@ static bool is_member(const struct family *f, const char *symbol, char *room, si
 	 * The cold part of a function (".cold", ".cold.12") is entered by a jump, so it is not a function. The part
 	 * that OpenMP runs in several threads is called by its function.
 	 */
-	if (strncmp(symbol, fam->prefix, strlen(fam->prefix)) || strstr(symbol, ".cold") || strstr(symbol, "._omp_fn"))
+	if (strncmp(symbol, fam->prefix, strlen(fam->prefix)) || strstr(symbol, ".cold") ||
+	    strstr(symbol, "._omp_fn") || strstr(symbol, ".omp_outlined"))
 		return false;
 	if (fam->method && !member_name(fam, symbol, member))
 		return false;
@@ -219,12 +222,18 @@ static bool is_asked_for(struct family *f, const char *name)
 	return false;
 }
 
+/* A library of the program can have any number of functions. */
+static unsigned probes_max(const struct family *f)
+{
+	return f->plan->opts.probes_max ? f->plan->opts.probes_max : MXBPF_FUNCS_MAX;
+}
+
 static int add_function(struct family *f, const struct elf_sym *sym, struct plan_func *func)
 {
 	struct insn_entry entry;
 	struct err why = {0};
 
-	if (f->plan->opts.probes_max && f->probe->nfuncs >= f->plan->opts.probes_max)
+	if (f->probe->nfuncs >= probes_max(f) || buf_count(&f->seen, uint64_t) >= SEEN_MAX)
 		return ENOUGH;
 	if (buf_put(&f->seen, &sym->va, sizeof(sym->va)))
 		return -ENOMEM;
@@ -357,8 +366,7 @@ static int explain(struct family *f, int err)
 
 	if (err == ENOUGH) {
 		plan_drop_sites(f->plan, p);
-		return plan_refuse(p, "its functions need more than the %u probes that can be attached",
-				   f->plan->opts.probes_max);
+		return plan_refuse(p, "its functions need more than the %u probes that can be attached", probes_max(f));
 	}
 	if (err && err != -ENOENT)
 		return plan_refuse(p, "cannot read the symbols of the library: %s", strerror(-err));
