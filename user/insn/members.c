@@ -138,7 +138,7 @@ static bool find_stored(struct walk *w, int32_t *off)
 
 static bool find_text(struct walk *w, int32_t *off)
 {
-	int32_t at[2];
+	int32_t at[2] = {0};
 	unsigned n = 0;
 
 	while (n < 2 && walk_next(w) && w->insn.meta.category != ZYDIS_CATEGORY_CALL)
