@@ -165,8 +165,11 @@ mxnet_reference() { take_shared "mxnet-builtin-$(basename "$1")" make_mxnet_refe
 
 # serve COMMAND...: starts a fork server in the current directory.
 serve() {
-	# The server outlives this file. When a file has ended, tests/run.sh ends processes with this variable.
-	env -u MXBPF_TEST_JOB setsid "$@" "$REPO/tests/fork_server.py" serve "$PWD/socket" >served 2>&1 </dev/null 3>&- &
+	local for_all=(env -u MXBPF_TEST_JOB)
+	# A server outlives this file: when a file has ended, tests/run.sh ends processes with this variable. Only one file has tests of
+	# this PyTorch, and a session on all processes of the host can follow four builds, which the other servers and MXNet are.
+	[[ $BUILD != previous ]] || for_all=()
+	"${for_all[@]}" setsid "$@" "$REPO/tests/fork_server.py" serve "$PWD/socket" >served 2>&1 </dev/null 3>&- &
 	WAIT_SECONDS=120 wait_line served '^serving [0-9]+$' $!
 }
 
