@@ -57,14 +57,15 @@ static void serve(torch::jit::Module &net, int requests)
 }
 
 // Some milliseconds outside of PyTorch, in a function that a person would look for.
-namespace {
+namespace
+{
 __attribute__((noinline)) void augment(std::vector<float> &pixels)
 {
 	for (int round = 0; round < 200; round++)
 		for (size_t i = 1; i < pixels.size(); i++)
 			pixels[i] = pixels[i] * 0.5f + pixels[i - 1] * 0.5f;
 }
-}
+} // namespace
 
 static void train(Net &net, int steps, bool augments)
 {
