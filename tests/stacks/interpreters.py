@@ -18,23 +18,15 @@ import threading
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, '..', 'judge')]
 import gate  # noqa: E402
-from work import work_of  # noqa: E402
+from work import stack_of, work_of  # noqa: E402
 
 LIBRARY, OUT, OPTIONS = sys.argv[1], sys.argv[2], sys.argv[3:]
 work = None
 said = {}  # tid -> stacks of its calls in this interpreter
 
 
-def stack(frame):
-    frames = []
-    while frame:
-        frames.append([frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name])
-        frame = frame.f_back
-    return frames
-
-
 def note(frame):
-    said.setdefault(threading.get_native_id(), []).append(stack(frame))
+    said.setdefault(threading.get_native_id(), []).append(stack_of(frame))
 
 
 def call():

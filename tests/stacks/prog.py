@@ -20,23 +20,15 @@ import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'judge'))
 import gate  # noqa: E402
-from work import work_of  # noqa: E402
+from work import stack_of, work_of  # noqa: E402
 
 work = work_of(sys.argv[1])
 said = {'stable': {}, 'dying': {}}
 kind = threading.local()
 
 
-def stack(frame):
-    frames = []
-    while frame:
-        frames.append([frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name])
-        frame = frame.f_back
-    return frames
-
-
 def note(frame):
-    said[getattr(kind, 'now', 'stable')].setdefault(threading.get_native_id(), []).append(stack(frame))
+    said[getattr(kind, 'now', 'stable')].setdefault(threading.get_native_id(), []).append(stack_of(frame))
 
 
 def call(_=None):

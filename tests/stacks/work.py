@@ -4,6 +4,15 @@ import os
 import sys
 
 
+def stack_of(frame):
+    """Returns file, line and function of each frame, innermost first."""
+    frames = []
+    while frame:
+        frames.append([frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name])
+        frame = frame.f_back
+    return frames
+
+
 def torch_operator(ctypes, torch):
     """Returns an object that calls aten::neg_ without a Python frame of its own. at::ones({3}): a 0 is an empty std::optional."""
     ones = torch._ZN2at4_ops4ones4callEN3c108ArrayRefINS2_6SymIntEEESt8optionalINS2_10ScalarTypeEES6_INS2_6LayoutEES6_INS2_6DeviceEES6_IbE

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Unpacks a PyTorch of PyPI for the tests: the wheel for CUDA without what only a GPU needs, for which stubs.py makes other libraries.
-# Other packages are those of the tests' own PyTorch. wheel.py downloads what is left of the wheel once: some 530 of 540 MB of the
-# newest one, whose libtorch_cuda.so has the classes that now_job.bats needs, and 160 MB of any other.
+# Other packages are those of the tests' own PyTorch. wheel.py downloads what is left of the wheel once: nearly all
+# 540 MB of the newest one, whose libtorch_cuda.so has the classes that now_job.bats needs, and 160 MB of any other.
 #
 # usage: tests/torch_next/setup.sh DIRECTORY PYTHON VERSION
 #   DIRECTORY   gets bin/python

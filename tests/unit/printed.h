@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a view prints. */
+/* Returns the text that a view prints. */
 #ifndef PRINTED_H
 #define PRINTED_H
 

@@ -17,7 +17,7 @@ extern const char *const adp_all[]; /* adp_probe.always: every function of a row
 /* Rows that are used in addition to those of every runtime. The last one of a table has no name. */
 extern const struct adp_probe adapter_openmp, adapter_cuda[], adapter_nvtx[];
 
-/* Of PyTorch. The last one has no function. */
+/* The queues of PyTorch's process groups. The last row has no function. */
 extern const struct adp_queue adapter_pytorch_queues[];
 
 #endif

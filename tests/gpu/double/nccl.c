@@ -27,7 +27,7 @@ struct comm {
 	uint32_t *calls; /* of each rank, shared by all ranks */
 };
 
-/* What a stream or an event comes after: so many calls of each rank in a communicator. */
+/* A stream or an event waits until each rank has made this number of calls in a communicator. */
 struct after {
 	struct {
 		struct comm *comm;

@@ -38,8 +38,9 @@ __thread struct mxbpf_agent_slot *agent_slot __attribute__((tls_model("initial-e
 __thread struct agent_gate *agent_slot_gate __attribute__((tls_model("initial-exec")));
 static pthread_key_t at_exit;
 /*
- * `family` points to the agent's memory. A forked child has its parent's at first, of which only the first page is
- * mapped there. When the child has memory of its own, `family` points to that, and `parent` to the parent's page.
+ * `family` points to the agent's memory. In a forked child it points to the memory of the parent at first, of which
+ * only the first page is mapped there. As soon as the child has memory of its own, `family` points to this memory, and
+ * `parent` to the page of the parent.
  */
 static struct mxbpf_agent_shared *family, *parent;
 

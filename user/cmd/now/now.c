@@ -177,7 +177,7 @@ static int now_look(struct now_job *j, struct err *e)
 	return err ? err_set(e, ERR_RUNTIME, err, "out of memory") : 0;
 }
 
-/* Whether another rank has waited for long in this group, and has come as far as this one. */
+/* Returns true if another rank of the group has waited for NOW_PENDING_NS, in the same collective or in a later one. */
 static bool waits_with_others(const struct now_job *j, const struct now_view *v)
 {
 	const struct now_view *other;

@@ -619,7 +619,7 @@ static int activity_copy(struct mdl *to, const struct mdl *from)
 	return err ? err : streams_copy(&t->streams, &f->streams);
 }
 
-/* What is pending counts in `from`. */
+/* Activities that are pending are counted in `from`. */
 static int activity_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 {
 	struct state *t = activity_state_of(to), *f = activity_state_of(from);
