@@ -328,9 +328,12 @@ asks() { # NTH REGEX
 	chown -h nobody folder folder/*Z-signal.mxd
 	asks 6 'info: wrote folder/mxbpf-[0-9TZ]+-signal-1[.]mxd'
 	[[ $(find folder -type l | wc -l) == 60 ]]
-	nsenter -t "$BG_PID" -m sh -c "mount --bind '$PWD/folder' '$PWD/folder' && mount -o remount,ro,bind '$PWD/folder'"
+	# A mount on which serve has a file open for writing cannot become read-only, so it is put there when it is.
+	mkdir readonly
+	nsenter -t "$BG_PID" -m sh -c "mount --bind '$PWD/folder' '$PWD/readonly' && mount -o remount,ro,bind '$PWD/readonly' &&
+		mount --move '$PWD/readonly' '$PWD/folder'"
 	asks 7 'Read-only file system'
-	nsenter -t "$BG_PID" -m umount "$PWD/folder"
+	nsenter -t "$BG_PID" -m umount --lazy "$PWD/folder" # serve may have the folder open
 	mv folder second
 	mkdir folder
 	asks 8 'info: wrote folder/'
