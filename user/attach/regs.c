@@ -43,6 +43,16 @@ int regs_read(const struct regs *r, struct buf *out)
 	return err;
 }
 
+/* Since Linux 6.1 an iterator can be of one process. An older kernel refuses that, and then it visits all threads. */
+static struct bpf_link *regs_attach(const struct bpf_program *prog, pid_t tgid)
+{
+	union bpf_iter_link_info info = {.task.pid = (__u32)tgid};
+	DECLARE_LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
+	struct bpf_link *link = bpf_program__attach_iter(prog, &opts);
+
+	return link ? link : bpf_program__attach_iter(prog, NULL);
+}
+
 int regs_open(pid_t tgid, struct regs **out, struct err *e)
 {
 	struct regs *r = calloc(1, sizeof(*r));
@@ -59,7 +69,7 @@ int regs_open(pid_t tgid, struct regs **out, struct err *e)
 		err = regs_bpf__load(r->skel);
 	}
 	if (!err) {
-		r->link = bpf_program__attach_iter(r->skel->progs.each_task, NULL);
+		r->link = regs_attach(r->skel->progs.each_task, tgid);
 		err = r->link ? 0 : -errno;
 	}
 	if (err) {
