@@ -4,10 +4,6 @@
 #define CHROME_TAPE_H
 
 #include <cjson/cJSON.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/out.h"
 #include "view/compat/compat.h"

@@ -9,15 +9,8 @@
 
 #include <dlfcn.h>
 #include <link.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <ucontext.h>
-#include <unistd.h>
+#include "unit.h"
 
 #define TRACE_HITS_MAX (1u << 20)
 #define FLAG_TRAP      0x100

@@ -3,7 +3,6 @@
 #ifndef FINDINGS_FEED_H
 #define FINDINGS_FEED_H
 
-#include <string.h>
 #include <sys/syscall.h>
 
 #include "findings_model.h"

@@ -3,8 +3,6 @@
 #ifndef FINDINGS_MODEL_H
 #define FINDINGS_MODEL_H
 
-#include <string.h>
-
 #include "feature/findings/findings.h"
 #include "mxbpf_name.h"
 #include "unit.h"

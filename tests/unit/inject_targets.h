@@ -3,21 +3,13 @@
 #ifndef UNIT_INJECT_TARGETS_H
 #define UNIT_INJECT_TARGETS_H
 
-#include <fcntl.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "agent/inject.h"
 #include "elf/elf.h"
 #include "../prog/blocked.h"
+#include "unit.h"
 
 #define ARG	    0x1122334455667788u
 #define CALLS_AFTER 200 /* calls that the target must make unharmed afterwards */

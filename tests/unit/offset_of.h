@@ -3,9 +3,7 @@
 #ifndef OFFSET_OF_H
 #define OFFSET_OF_H
 
-#include <inttypes.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "unit.h"
 
 /* Returns the offset of `at` in the file behind /proc/self/exe, or 0 if `at` is no code of this program. */
 static inline uint64_t offset_of(const void *at)

@@ -4,7 +4,6 @@
 #define PRINTED_H
 
 #include "read_file.h"
-#include "unit.h"
 #include "view/view.h"
 
 /* Returns what the view prints, or "" if it fails. The caller frees it. */

@@ -3,9 +3,7 @@
 #ifndef READ_FILE_H
 #define READ_FILE_H
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
 /* Returns the whole file, NUL-terminated, or "" if it cannot be read. The caller frees it. */
 static inline char *read_file(const char *path)

@@ -3,9 +3,8 @@
 #ifndef RECORDS_H
 #define RECORDS_H
 
-#include <string.h>
-
 #include "model/model.h"
+#include "unit.h"
 
 static inline void put_name(struct buf *b, uint64_t id, enum mxbpf_name_kind kind, const char *text)
 {

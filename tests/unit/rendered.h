@@ -3,11 +3,6 @@
 #ifndef RENDERED_H
 #define RENDERED_H
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "base/buf.h"
 #include "model/model.h"
 #include "printed.h"

@@ -4,10 +4,6 @@
 #define SCHEMA_H
 
 #include <cjson/cJSON.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "read_file.h"
 #include "view/sheet.h"

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests how accounts of spans add up and how outputs show them. The records contain arbitrary values. */
-#include "unit.h"
 
 #include <cjson/cJSON.h>
-#include <unistd.h>
 
 #include "printed.h"
 #include "records.h"
-#include "view/view.h"
 
 #define OP  MXBPF_CLASS_OPERATOR
 #define MAX UINT64_MAX

@@ -4,20 +4,10 @@
  * span: the account must lie between the two. This holds on a busy machine, too.
  */
 #include "offset_of.h"
-#include "unit.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "adapter/adapter.h"
 #include "attach/attach.h"

@@ -5,10 +5,6 @@
  */
 #include "unit.h"
 
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "source/account.h"
 #include "mxbpf_sched.h"
 

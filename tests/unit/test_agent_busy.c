@@ -3,7 +3,6 @@
  * An agent that another mxbpf may listen to. This program plays the word that the kernel counts listeners in, and the
  * time that passes.
  */
-#include <errno.h>
 #include <sys/uio.h>
 #include <time.h>
 

@@ -5,11 +5,7 @@
  */
 #include "unit.h"
 
-#include <fcntl.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #include "agent/clock.h"

@@ -4,8 +4,6 @@
  * call counts twice, and none is lost.
  */
 #include <bpf/libbpf.h>
-#include <string.h>
-#include <sys/mman.h>
 
 static int consume(struct ring_buffer *ring);
 #define ring_buffer__consume consume

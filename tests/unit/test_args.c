@@ -2,8 +2,6 @@
 /* Tests where plan_args() expects the arguments of a schema in the C++ function of an operator, by the x86-64 ABI. */
 #include "unit.h"
 
-#include <stdbool.h>
-
 #include "adapter/adapter.h"
 #include "plan/priv.h"
 

@@ -3,19 +3,14 @@
  * Tests how BPF pairs starts and ends of spans, on functions of this process: every way in which a start can miss its
  * end, and the counters that report it. In each test the sums of the kernel must equal the sums of the records.
  */
-#include "unit.h"
 
 #include "offset_of.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #include "adapter/adapter.h"
 #include "attach/attach.h"

@@ -2,11 +2,6 @@
 /* Tests base/cache.h: a file that is not exactly what mxbpf wrote for the same subject counts as none. */
 #include "unit.h"
 
-#include <fcntl.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "base/cache.h"
 
 static char dir[] = "/tmp/mxbpf-cache-XXXXXX";

@@ -5,11 +5,6 @@
  */
 #include "unit.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "plan/priv.h"
 
 #define WAIT	"_ZN5mxnet6engine14ThreadedEngine10WaitForAllEv"

@@ -5,13 +5,6 @@
  */
 #include "insn/caller.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "elf/names.h"
 #include "unit.h"
 

@@ -2,10 +2,6 @@
 /* Tests that allocations, parallel regions and switches are assigned to the agent's call in which they happened. */
 #include "unit.h"
 
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "source/calls.h"
 #include "mxbpf_sched.h"
 #include "mxbpf_omp.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests how the profiling overhead is taken out of rows and iterations, with made-up records. */
-#include <string.h>
 
 #include "attach/costs.h"
 #include "feature/cost/cost.h"
@@ -9,7 +8,6 @@
 #include "feature/steps/steps.h"
 #include "records.h"
 #include "source/agent_cost.h"
-#include "unit.h"
 
 #define OP    MXBPF_CLASS_OPERATOR
 #define UNITS (1000 / MXBPF_COST_UNIT_NS) /* of a cost of 1 us */

@@ -3,16 +3,11 @@
  * Tests performance counters with made-up records, because not every machine has counters: derived ratios, and calls
  * without counters.
  */
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "mxbpf_scale.h"
 #include "printed.h"
 #include "records.h"
 #include "schema.h"
-#include "view/view.h"
-#include "unit.h"
 
 #define OP MXBPF_CLASS_OPERATOR
 

@@ -2,13 +2,8 @@
 /* Tests the CSV output: hostile names, and the heading. */
 #include "printed.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "mxbpf_memory.h"
 #include "mxbpf_step.h"
-#include "view/view.h"
 
 #define MAX UINT64_MAX
 

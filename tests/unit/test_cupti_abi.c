@@ -3,13 +3,8 @@
  * Checks that the offsets by which the agent reads CUPTI's records are those of every release in tests/gpu/abi.txt,
  * which tests/gpu/abi.py makes of NVIDIA's headers.
  */
-#include "unit.h"
 
 #include <ctype.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "agent/cupti/cupti_abi.h"
 #include "agent/cupti/cupti_metrics_abi.h"

@@ -3,11 +3,8 @@
  * Compares cut_find() with the processor: cut_fixture.cpp is compiled in several ways, and each function runs over
  * many inputs while every instruction is recorded. Returns, exceptions and work are read from the record only.
  */
-#include "unit.h"
 
 #include <elf.h>
-#include <errno.h>
-#include <fcntl.h>
 
 #include "cut_trace.h"
 #include "elf/elf.h"

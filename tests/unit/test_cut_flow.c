@@ -2,9 +2,6 @@
 /* Compares flow_cut() on random graphs with a search of all subsets of their points. */
 #include "unit.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "insn/flow.h"
 
 #define GRAPHS	   3000

@@ -5,13 +5,6 @@
  */
 #include "unit.h"
 
-#include <fcntl.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "elf/elf.h"
 #include "insn/cut.h"
 #include "insn/insn.h"

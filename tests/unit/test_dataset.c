@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Data sets: which file has a row, and what is left after an error. tests/arrow.bats reads them with other programs. */
-#include <errno.h>
-#include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
 #include <nanoarrow/nanoarrow_ipc.h>
 

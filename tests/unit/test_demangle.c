@@ -3,12 +3,7 @@
 #include "base/demangle.h"
 
 #include <dlfcn.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include "base/clock.h"

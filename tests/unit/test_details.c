@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests rows of one name that differ in shapes or stacks, in every view that can show them. */
-#include "view/view.h"
-
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "printed.h"
 #include "records.h"
 #include "schema.h"
 #include "view/priv.h"
-#include "unit.h"
 
 #define OP MXBPF_CLASS_OPERATOR
 

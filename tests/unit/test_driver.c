@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests what drives every view: the order of its callbacks, and how many rows a table has in a short output. */
-#include "view/view.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "rendered.h"
 

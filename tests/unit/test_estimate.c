@@ -3,7 +3,6 @@
 #include "feature/cost/cost.h"
 #include "feature/steps/steps.h"
 #include "records.h"
-#include "unit.h"
 
 #define OP	 MXBPF_CLASS_OPERATOR
 #define ADD	 3

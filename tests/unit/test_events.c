@@ -2,15 +2,8 @@
 /* Tests --by event, which lists the calls of a recording one by one. */
 #include "view/view.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "mxbpf_config.h"
-#include "read_file.h"
 #include "schema.h"
-#include "unit.h"
 
 FREES(json_freed, cJSON, cJSON_Delete)
 

@@ -3,15 +3,11 @@
  * Tests cuts that do not hold, on functions of this process: BPF's own counts reveal them, even if exceptions pass
  * through other functions, and their functions fall back to another way to find the end.
  */
-#include "unit.h"
 
 #include "offset_of.h"
 
 #include <setjmp.h>
-#include <stdlib.h>
-#include <string.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #include "attach/attach.h"
 #include "ring/ring.h"

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests the child process that reads what need not answer. A device of 0 is unknown, so the child is asked. */
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "target/far.h"
 #include "target/target.h"

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests which findings a model of records gives, without a target: each fault alone, and none. */
-#include <string.h>
 
-#include "feature/findings/findings.h"
 #include "findings_feed.h"
 #include "mxbpf_memory.h"
 #include "rendered.h"
-#include "unit.h"
 
 static void owner(uint64_t name_id, uint64_t stack_id, int64_t live)
 {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests which findings records of GPUs give: each fault alone, and healthy jobs. */
-#include <string.h>
 
 #include "findings_model.h"
 #include "mxbpf_lines.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests findings about the program beside its iterations: a lock, a compiler, memory without iterations. */
-#include <stdio.h>
-#include <string.h>
 #include <sys/syscall.h>
 
 #include "feature/lines/lines.h"

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests estimates of floating-point operations, and how views show output shapes. */
 #include "feature/flops/flops.h"
-#include "view/view.h"
-
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "mxbpf_config.h"
 #include "printed.h"
 #include "records.h"
 #include "schema.h"
-#include "unit.h"
 
 #define OP MXBPF_CLASS_OPERATOR
 

@@ -2,10 +2,7 @@
 #include "base/fmt.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
 #include <locale.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "unit.h"
 

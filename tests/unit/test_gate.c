@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The gate copies and checks everything that a target hands over. Each test forges one thing. */
-#include <errno.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "mxbpf_table.h"

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests how gauge readings are folded over a window, and the sentences about them. */
 #include "feature/machine/machine.h"
-#include "unit.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "printed.h"
 #include "records.h"
-#include "view/view.h"
 
 #define S  1000000000ull
 #define MS 1000000ull

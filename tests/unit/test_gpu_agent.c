@@ -5,17 +5,10 @@
  * what is wanted in the shared memory. Where the records count, they go into a file.
  */
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <link.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include "../gpu/double/double.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Records of CUPTI become spans, launches and activities. */
-#include <string.h>
 
 #include "base/clock.h"
 #include "mxbpf_kernels.h"

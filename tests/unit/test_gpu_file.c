@@ -1,12 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Files of the agent's records that are damaged as by SIGKILL or by a full disk, or that another program wrote. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "source/gpu_file.h"
 #include "unit.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Why there are no records of the GPU: each state and each error has a sentence with its remedy. */
-#include <string.h>
 
 #include "feature/activity/activity.h"
 #include "mxbpf_gpu.h"

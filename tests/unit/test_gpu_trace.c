@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests what a timeline shows of a GPU, in the general form and in that of torch's tools. */
-#include <fcntl.h>
 
 #include "gpu_tape.h"
 #include "record/record.h"

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests tables for people, fitted to the width of the terminal. */
 #include <locale.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/fmt.h"
 #include "read_file.h"
 #include "view/text/grid.h"
-#include "unit.h"
 
 #define WIDTH 40
 

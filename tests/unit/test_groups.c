@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests spans with details: they have separate rows, in the model and in recordings. */
-#include "model/model.h"
-
-#include <string.h>
-#include <sys/mman.h>
 
 #include "mxbpf_config.h"
 #include "record/record.h"
 #include "records.h"
-#include "unit.h"
 
 #define OP MXBPF_CLASS_OPERATOR
 

@@ -5,12 +5,6 @@
  */
 #include "unit.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "elf/hidden.h"
 #include "insn/fields.h"
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/model.h"
 
-#include <stdlib.h>
-
 #include "unit.h"
 
 #define LAST (MXBPF_HIST_BUCKETS - 1)

@@ -7,20 +7,11 @@
 
 #include <dlfcn.h>
 #include <elf.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <libgen.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "agent/memfd.h"

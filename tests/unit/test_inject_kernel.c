@@ -2,30 +2,16 @@
 /*
  * Injects into real processes: no register may be lost, whatever happens to mxbpf meanwhile. Also tests the refusals.
  */
-#include "agent/inject.h"
 
 #include <elf.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/ptrace.h>
-#include <sys/prctl.h>
-#include <sys/uio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "agent/restart.h"
 #include "agent/waiting.h"
 #include "base/clock.h"
-#include "elf/elf.h"
 #include "inject_targets.h"
 #include "sandbox/sandbox.h"
-#include "unit.h"
 
 #define FRESH_TARGETS	  50
 #define EMULATED_TARGETS  3 /* under an emulator, everything takes at least ten times as long */

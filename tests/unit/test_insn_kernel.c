@@ -5,15 +5,8 @@
  */
 #include "unit.h"
 
-#include <errno.h>
 #include <linux/bpf.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "insn/insn.h"
 

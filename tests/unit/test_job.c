@@ -1,13 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests which processes belong to a choice: by numbers, by a name, by a control group, and as a job. */
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "job/choose.h"
 #include "unit.h"

@@ -3,8 +3,6 @@
 #include "feature/backward/backward.h"
 #include "model/model.h"
 
-#include <string.h>
-
 #include "unit.h"
 
 #define OP     MXBPF_CLASS_OPERATOR

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/json.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "read_file.h"
-#include "unit.h"
 
 static char path[] = "/tmp/test_json.XXXXXX";
 

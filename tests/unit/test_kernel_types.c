@@ -3,8 +3,6 @@
 #include "unit.h"
 
 #include <bpf/btf.h>
-#include <stdbool.h>
-#include <string.h>
 
 #include "attach/kernel_types.h"
 

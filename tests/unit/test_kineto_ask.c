@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests the datagrams of Kineto's requests, honest and hostile, and what stands in the place of its trace. */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "kineto/priv.h"
 #include "unit.h"

@@ -2,9 +2,6 @@
 /* Tests plan/known.c: a kept cut is used only if the code that was decoded for it is still the same. */
 #include "unit.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "../../user/plan/known.c"
 
 static struct tgt_lib lib = {.build_id = {1, 2, 3}, .build_id_bytes = 3, .size_bytes = 4};

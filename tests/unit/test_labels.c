@@ -3,11 +3,7 @@
  * Tests the labels that environments and control groups give, those of a process that this program starts, and labels
  * in recordings.
  */
-#include <errno.h>
 #include <pwd.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "record/record.h"
 #include "target/labels.h"

@@ -4,7 +4,6 @@
 
 #include "feature/activity/activity.h"
 #include "gpu_records.h"
-#include "unit.h"
 
 /* Ids of names. */
 enum { NCCL = GPU_NAMES, COPY, GRAPH };

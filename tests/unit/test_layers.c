@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests --layers: spans with a layer, in rows, recordings of any age, views and traces. */
-#include <stddef.h>
-#include <stdlib.h>
-#include <sys/mman.h>
 
 #include "chrome_tape.h"
 #include "mxbpf_config.h"

@@ -3,11 +3,6 @@
  * of others. */
 #include "unit.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "insn/layout.h"
 
 static struct elf *elf;

@@ -2,8 +2,6 @@
 /* Tests calls that had been left when the window ended, and calls that were still running. */
 #include "unit.h"
 
-#include <stdlib.h>
-
 #include "attach/priv.h"
 
 #define BEGAN 1000

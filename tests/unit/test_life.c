@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests how life cycles of operators and waits of the program are added up. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "feature/life/life.h"
 #include "model/model.h"

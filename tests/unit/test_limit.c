@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Every amount that a target can make grow has a limit, and mxbpf counts what exceeds it. */
-#include <errno.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "base/hash.h"

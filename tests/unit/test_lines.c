@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests which line of a Python stack is shown as that of the program. */
-#include <string.h>
 
 #include "feature/lines/lines.h"
 #include "model/model.h"

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests a library that a process is still mapping, step by step as the dynamic loader does. */
 #include <elf.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "target/target.h"
 #include "unit.h"

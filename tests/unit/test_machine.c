@@ -3,12 +3,6 @@
 #include "feature/machine/gauge.h"
 #include "unit.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "feature/machine/read_priv.h"
 
 #define NONE 0xabcdef /* the value after a failed reading */

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests the parser of /proc/PID/maps with lines from the kernel and with hostile file names. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "target/priv.h"
 #include "unit.h"

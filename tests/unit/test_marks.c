@@ -3,10 +3,6 @@
  * Tests user annotations and user counters in the model, and the offsets of the state of MXNet's own profiler, which
  * are read from the code of the real MXNet (MXBPF_TEST_LIBMXNET).
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "feature/marks/marks.h"
 #include "insn/layout.h"

@@ -5,13 +5,6 @@
  */
 #include "unit.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "adapter/adapter.h"
 #include "insn/members.h"
 

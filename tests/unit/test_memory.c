@@ -3,8 +3,6 @@
  * Compares memory attribution with simple books that copy all owners at each peak: the order of records in a window
  * must not matter.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "feature/memory/growth.h"
 #include "feature/memory/memory.h"

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests merging the recordings of several hosts. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "feature/machine/machine.h"
 #include "record/record.h"
 #include "records.h"
-#include "unit.h"
 
 FREES(reader_closed, struct rec_reader, rec_reader_close)
 

@@ -2,8 +2,6 @@
 /* Tests metrics: what intervals add up to, and the text that Prometheus reads. */
 #include "metrics/priv.h"
 
-#include <inttypes.h>
-
 #include "mxbpf_cost.h"
 #include "mxbpf_kv.h"
 #include "mxbpf_step.h"

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/model.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "records.h"
-#include "unit.h"
 
 #define API MXBPF_CLASS_API
 #define OP  MXBPF_CLASS_OPERATOR

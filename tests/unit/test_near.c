@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/near.h"
 
-#include <string.h>
-
 #include "unit.h"
 
 static const char *hint_among(const char *text, const char *const *words)

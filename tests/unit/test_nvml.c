@@ -3,8 +3,6 @@
 #include "nvml/priv.h"
 
 #include <math.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "unit.h"

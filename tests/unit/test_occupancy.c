@@ -3,7 +3,6 @@
 #include "feature/activity/occupancy.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "unit.h"
 

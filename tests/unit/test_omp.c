@@ -4,11 +4,6 @@
  * found in its code, which has no symbols for them. The code is the system's libgomp and, if it is set, the libgomp
  * beside MXBPF_TEST_LIBTORCH.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "feature/omp/omp.h"
 #include "insn/cut.h"

@@ -2,13 +2,8 @@
 /* Tests calls that are still open when a window ends, in the model and in every table. */
 #include "printed.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "base/buf.h"
 #include "base/syscall.h"
-#include "view/view.h"
 
 #define SECOND 1000000000ull
 #define FUTEX  202 /* number of the system call on x86-64 */

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests base/open_in.h. This program plays the kernel. */
-#include <errno.h>
-#include <unistd.h>
 
 static long answer(long number, ...);
 #define syscall answer

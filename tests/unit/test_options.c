@@ -2,10 +2,6 @@
 /* Tests what can be combined with --agent: every option with it, and every pair of options with it. */
 #include "cmd/opts.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "unit.h"
 #include "view/view.h"
 

@@ -2,9 +2,6 @@
 /* Tests what the environment says to senders of OTLP, where profiles go, and answers of collectors. */
 #include "cmd/serve/otel.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "cmd/serve/push_profile.h"
 #include "metrics/metrics.h"
 #include "unit.h"

@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/out.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "dir_entries.h"
 #include "unit.h"
 

@@ -2,7 +2,6 @@
 /* Tests into which parts the time of iterations goes, without a target. Times are in us. */
 #include "feature/steps/steps.h"
 #include "records.h"
-#include "unit.h"
 
 #define TGID  77
 #define LOOP  77 /* the thread that runs the iterations */

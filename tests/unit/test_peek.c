@@ -4,11 +4,7 @@
  */
 #include "unit.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 #include "target/priv.h"
 

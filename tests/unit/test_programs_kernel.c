@@ -4,12 +4,7 @@
  * this is the only test of rows, because the runtimes are not installed there.
  */
 #include "agent/seccomp.h"
-#include "unit.h"
 #include "verified.h"
-
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "adapter/adapter.h"
 #include "agent.skel.h"

@@ -5,11 +5,6 @@
  */
 #include "unit.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "python/priv.h"
 #include "python_lines.h"
 

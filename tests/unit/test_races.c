@@ -4,19 +4,11 @@
  * ptrace: two things are exchanged before its first system call, then again from the start before its second, and so
  * on.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <ftw.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/out.h"
 #include "cmd/serve/stream.h"

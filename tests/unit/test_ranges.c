@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests which range encloses a call, by records made by hand. */
-#include "unit.h"
-
-#include <string.h>
 
 #include "feature/backward/backward.h"
 #include "feature/ranges/ranges.h"

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests which processes are taken for other ranks of a job: this program starts some that sleep. */
-#include <signal.h>
-#include <string.h>
-#include <sys/wait.h>
 
 #include "feature/lines/load_ranks.h"
 #include "unit.h"

@@ -3,7 +3,6 @@
 #include "feature/roofline/roofline.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "chrome_tape.h"
 #include "feature/activity/activity.h"

@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests samples: malformed records, tables, folded stacks, and the recognition of return addresses. */
 #include "feature/sample/sample.h"
-#include "unit.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "printed.h"
 #include "records.h"
 #include "symbols/ended.h"
 #include "symbols/sample_priv.h"
-#include "view/view.h"
 #include "mxbpf_thread.h"
 
 static void put_sample(struct buf *b, uint32_t tgid, uint64_t stack_id, uint64_t code_id, unsigned nspans,

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <stdlib.h>
-#include <string.h>
 
 #include "feature/sched/sched.h"
 #include "records.h"
 #include "feature/sched/words.h"
-#include "unit.h"
 
 static struct mxbpf_sched *put_sched(struct buf *b, uint64_t left_ns, uint64_t woken_ns, uint64_t back_ns, int nslices)
 {

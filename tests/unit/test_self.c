@@ -3,18 +3,10 @@
  * Tests that nested time is counted once: rows of threads, devices and names, headings and shares, with made-up
  * records.
  */
-#include "view/view.h"
-
-#include <inttypes.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "printed.h"
 #include "records.h"
 #include "schema.h"
-#include "unit.h"
 
 #define OP	MXBPF_CLASS_OPERATOR
 #define WINDOW	1000000ull

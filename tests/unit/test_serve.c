@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests the answers of the server, who gets them, and where it listens. test_serve_hostile has clients that mean harm.
  */
-#include "serve/serve.h"
 
-#include <errno.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <zlib.h>
 
 #include "http_client.h"

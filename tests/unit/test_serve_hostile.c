@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Clients that mean harm: slow ones, many, and requests that are no HTTP. Other clients are served all the while. */
-#include "serve/serve.h"
 
 #include <sys/resource.h>
 

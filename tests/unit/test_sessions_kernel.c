@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests two sessions in one process at a time, each on its own target. The targets print the right counts. */
 #include <cjson/cJSON.h>
-#include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <signal.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "attach/attach.h"
 #include "session/session.h"

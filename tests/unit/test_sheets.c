@@ -5,17 +5,10 @@
  */
 #include "mxbpf_cost.h"
 #include "mxbpf_gauge.h"
-#include "unit.h"
-
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cmd/opts.h"
-#include "read_file.h"
 #include "records.h"
 #include "schema.h"
-#include "view/sheet.h"
 #include "view/text/grid.h"
 
 static char path[] = "/tmp/mxbpf-test-sheets-XXXXXX";

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests which calls count as slow and what is shown as their cause. */
-#include <errno.h>
-#include <stdlib.h>
 
 #include "feature/slow/slow.h"
 #include "mxbpf_sched.h"
 #include "records.h"
-#include "unit.h"
 
 #define US	 1000ull
 #define MS	 1000000ull

@@ -4,8 +4,6 @@
  * in another order than they were made. Time is simulated. The same records folded in time order give the expected
  * result.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "model/model.h"

@@ -3,16 +3,10 @@
  * Tests how BPF walks stacks, on an interpreter that this process imitates: thread states, frames, code objects and
  * strings are structures of this test, and BPF gets their offsets as it would get those of a CPython.
  */
-#include "unit.h"
 
 #include "offset_of.h"
 
 #include <pthread.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "adapter/adapter.h"
 #include "attach/attach.h"

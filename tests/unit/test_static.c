@@ -3,7 +3,6 @@
 #include <grp.h>
 #include <locale.h>
 #include <pwd.h>
-#include <string.h>
 #include <wchar.h>
 
 #include "unit.h"

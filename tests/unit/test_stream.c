@@ -2,10 +2,7 @@
 /* Tests lines for a reader that may be slow or may never come, and files that cannot be written. */
 #include "cmd/serve/stream.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #include "unit.h"
 

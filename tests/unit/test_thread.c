@@ -2,8 +2,6 @@
 /* A thread of mxbpf must handle no signals, because otherwise it would get an interrupt that the main thread blocks. */
 #include "base/thread.h"
 
-#include <signal.h>
-
 #include "unit.h"
 
 static void *look(void *arg)

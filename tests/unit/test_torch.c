@@ -3,18 +3,13 @@
  * Compares the tables of PyTorch layouts with what PyTorch itself prints for the same rows
  * (tests/golden/torch/make.py). Runs in the top folder.
  */
-#include "view/view.h"
 
 #include <glob.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "mxbpf_config.h"
 #include "mxbpf_track.h"
 #include "printed.h"
 #include "schema.h"
-#include "unit.h"
 
 #define OP     MXBPF_CLASS_OPERATOR
 #define GOLDEN "tests/golden/torch/"

@@ -3,8 +3,6 @@
  * Tests device activities and their launches, from records to outputs. Runs in the top folder: reads tests/golden and
  * share/.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
 
 #include "chrome_tape.h"
 #include "feature/activity/activity.h"

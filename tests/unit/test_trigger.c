@@ -2,8 +2,6 @@
 /* Tests conditions of `mxbpf serve --on`: what they may say, and that each fires once, on what it names. */
 #include "trigger/priv.h"
 
-#include <inttypes.h>
-
 #include "mxbpf_step.h"
 #include "feature/raised/raised.h"
 #include "mxbpf_cost.h"

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/watch.h"
 
-#include <errno.h>
 #include <poll.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "unit.h"
 

@@ -1,13 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A unit test program has TEST("promise") { CHECK(...); } blocks in main() and writes TAP to stdout. Each block is a
- * test named after its promise. A failed CHECK prints file and line, and the block continues.
+ * test named after its promise. A failed CHECK prints file and line, and the block continues. The headers of the C
+ * library that many programs need are included here.
  */
 #ifndef UNIT_H
 #define UNIT_H
 
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static int unit_n, unit_bad, unit_failed;

@@ -9,11 +9,7 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <dirent.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "unit.h"
 
 #define VERIFIED_LIMIT 1000000 /* BPF_COMPLEXITY_LIMIT_INSNS of the kernel */
 
