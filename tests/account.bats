@@ -5,10 +5,7 @@
 
 load helpers
 
-setup() {
-	need_root
-	cd "$BATS_TEST_TMPDIR"
-}
+setup() { root_setup; }
 
 start_rivals() { # N
 	local i
@@ -89,8 +86,7 @@ record_toy() { # MXBPF_ARGS...
 	start_toy 60 3
 	start_bg mxbpf "$MXBPF" record --pid "$READY_PID" -o r.mxd "$@"
 	wait_line "$(err mxbpf)" '^attached'
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
+	end_pid "$READY_PID" USR1
 	wait_exit "$BG_PID"
 }
 
@@ -185,10 +181,8 @@ toy_recording() { BATS_TEST_TMPDIR=$PWD record_toy; }
 	[[ $output != *runq* && $output != *blocked* ]]
 	"$MXBPF" export r.mxd -f chrome -o t.json
 	jq -e '[.traceEvents[] | select(.ph == "X") | .args | has("cpu")] | any | not' t.json
-	run --separate-stderr "$MXBPF" --pid 1 --no-account --sort runq
-	expect_status 2
+	expect_run 2 --separate-stderr "$MXBPF" --pid 1 --no-account --sort runq
 	expect_re '^mxbpf: error: --sort runq needs .*times, which --no-account' "$stderr"
-	run --separate-stderr "$MXBPF" report "$REPO/tests/golden/real.mxd" --sort cpu
-	expect_status 2
+	expect_run 2 --separate-stderr "$MXBPF" report "$REPO/tests/golden/real.mxd" --sort cpu
 	expect_re '^mxbpf: error: --sort cpu needs .* old recordings' "$stderr"
 }

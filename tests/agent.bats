@@ -65,8 +65,7 @@ agent_window() { # NAME LINE
 	start_mxbpf --pid "$READY_PID" --agent ${OPTIONS:-} --format json
 	wait_new_line "$(out "$1")" "$2"
 	wait_new_line "$(out "$1")" "$2"
-	kill -s INT "$MXBPF_PID"
-	wait_exit "$MXBPF_PID"
+	end_pid "$MXBPF_PID"
 }
 
 calls() { # NAME
@@ -197,8 +196,7 @@ for i in range(10 ** 9):
         print("at", i, flush=True)
         time.sleep(0.01)
 ' "$O/toy/inject_agent.so"
-	run --separate-stderr "$MXBPF" --pid "$READY_PID" --agent -d 100ms
-	expect_status 3
+	expect_run 3 --separate-stderr "$MXBPF" --pid "$READY_PID" --agent -d 100ms
 	expect_re 'an agent of another version' "$stderr"
 	wait_new_line "$(out other)" '^at '
 	wait_new_line "$(out other)" '^at '
@@ -224,16 +222,14 @@ END
 	start_torch --tiny
 	for option in --layers --follow-app '--counters page-faults'; do
 		# shellcheck disable=SC2086
-		run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --agent $option
-		expect_status 2
+		expect_run 2 --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --agent $option
 		expect_re "${option%% *}.*(--agent|cannot|PyTorch)|--agent.*${option%% *}" "$stderr"
 	done
 	! grep -q mxbpf-agent "/proc/$WORKLOAD_PID/maps"
 	run --separate-stderr "$MXBPF" check --pid "$WORKLOAD_PID"
 	expect_re '^  ok +agent +can be loaded' "$output"
 	start_mxbpf record --pid "$WORKLOAD_PID" --agent -o first.mxd
-	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --agent -d 100ms
-	expect_status 3
+	expect_run 3 --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --agent -d 100ms
 	expect_re 'cannot attach to the agent in process [0-9]+: another mxbpf is attached to it' "$stderr"
 	local refused_us
 	refused_us=$(python3 -c 'import time; print(time.clock_gettime_ns(time.CLOCK_MONOTONIC) / 1000)')
@@ -594,8 +590,7 @@ while True:
 	stop_pid "$MXBPF_PID" INT
 	(($(calls aten::add_) > 0))
 	# No operator runs any more. The agent still has part of a batch that the previous session has read.
-	run --separate-stderr "$MXBPF" --pid "$READY_PID" --agent -d 300ms --format json
-	expect_status 5
+	expect_run 5 --separate-stderr "$MXBPF" --pid "$READY_PID" --agent -d 300ms --format json
 	jq -e '.loss.attempted == 0 and .tables.operator == []' <<<"$output" || { echo "$output" | jq -c .loss,.sources,.tables; return 1; }
 	! grep 'do not agree' <<<"$stderr"
 }

@@ -63,8 +63,7 @@ start_family() { # NAME
 	echo run 5 >words
 	timeout 120 bash -c 'until (($(grep -c "^called" "$0") == 5)); do sleep 0.05; done' "$(out family)"
 	echo quit >words
-	kill -s CONT "$MXBPF_PID"
-	wait_exit "$MXBPF_PID"
+	end_pid "$MXBPF_PID" CONT
 	local recorded
 	recorded=$(($(calls "$(out mxbpf)" aten::cosh_) + $(jq '.loss.dropped' "$(out mxbpf)")))
 	echo "recorded or lost: $recorded"; jq -c .sources "$(out mxbpf)"

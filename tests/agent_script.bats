@@ -7,12 +7,10 @@
 load helpers
 
 setup() {
-	need_root
-	need_torch
+	root_setup torch
 	PYTHON_314=$O/deps/pythons/3.14/python
 	[[ -x $PYTHON_314 ]] || skip "no $PYTHON_314: $(tail -n 1 "$O/deps/pythons.log" 2>/dev/null)"
 	LIBTORCH=$(echo "$O"/deps/torch/lib/python3*/site-packages/torch/lib/libtorch_cpu.so)
-	cd "$BATS_TEST_TMPDIR"
 }
 
 # start [NAME=VALUE...] [-- EVENT ACTION]

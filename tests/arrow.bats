@@ -30,8 +30,7 @@ block() { # LANGUAGE N
 
 @test "Every engine reads the calls of the recording, and every value of a data set is that of the JSON" {
 	"$MXBPF" export "$REAL" -o one.arrow
-	run "$READER" "$REPO/tests/dataset/readers.py" one.arrow "$REPO/tests/golden/real.json"
-	expect_status 0
+	expect_run 0 "$READER" "$REPO/tests/dataset/readers.py" one.arrow "$REPO/tests/golden/real.json"
 	expect_same "607 spans, 4 tables" "$output"
 }
 
@@ -39,8 +38,7 @@ block() { # LANGUAGE N
 	"$O/unit/test_gpu_trace" loop.mxd 20
 	"$MXBPF" export loop.mxd -o loop.arrow
 	"$MXBPF" report loop.mxd -f json >report.json
-	run "$READER" "$REPO/tests/dataset/readers.py" loop.arrow report.json
-	expect_status 0
+	expect_run 0 "$READER" "$REPO/tests/dataset/readers.py" loop.arrow report.json
 	expect_same "320 spans, 21 tables" "$output"
 }
 
@@ -54,8 +52,7 @@ block() { # LANGUAGE N
 	"$MXBPF" export job.mxd -o job.arrow
 	"$MXBPF" report job.mxd -f json >report.json
 	jq -e '.cost.taken_out and .memory.holders and .off_cpu.calls and .tables.operator[0].counters' report.json >/dev/null
-	run "$READER" "$REPO/tests/dataset/readers.py" job.arrow report.json
-	expect_status 0
+	expect_run 0 "$READER" "$REPO/tests/dataset/readers.py" job.arrow report.json
 	expect_re '^[0-9]{4,} spans, [0-9]{2} tables$' "$output"
 	# With another recording, which has other options: engines that want the same columns in all files read both.
 	"$MXBPF" export "$REAL" -o job.arrow
@@ -73,8 +70,7 @@ block() { # LANGUAGE N
 	"$MXBPF" export a?.mxd b?.mxd -o fleet.arrow
 	block sql 1 >slower.sql
 	block python 1 >slower.py
-	run "$READER" slower.py
-	expect_status 0
+	expect_run 0 "$READER" slower.py
 	expect_same 'vm1 Convolution 62.8 94.2 1.5 1 1 0.0 NULL' "$(sed -n 's/^│ \(vm.*\)$/\1/p' <<<"$output" | tr -d '│' | tr -s ' ' | sed 's/ $//')"
 	grep -qF "$(grep -o 'vm1 *│ Convolution.*' <<<"$output")" "$REPO/docs/dataset.md"
 }
@@ -122,8 +118,7 @@ block() { # LANGUAGE N
 @test "A damaged recording is reported, and the others are in the data set" {
 	fleet
 	head -c 100000 /dev/zero >b1.mxd
-	run "$MXBPF" export a1.mxd b1.mxd b2.mxd -o fleet.arrow
-	expect_status 1
+	expect_run 1 "$MXBPF" export a1.mxd b1.mxd b2.mxd -o fleet.arrow
 	expect_re '^mxbpf: error: b1.mxd: ' "$output"
 	[[ $(find fleet.arrow/recordings -name '*.arrow' | wc -l) == 2 ]]
 }
@@ -131,19 +126,15 @@ block() { # LANGUAGE N
 @test "What is no place for a data set is refused with the reason, and nothing is written" {
 	mkdir theirs.arrow && touch theirs.arrow/file file.arrow && ln -s theirs.arrow link.arrow
 	for place in theirs file link; do
-		run "$MXBPF" export "$REAL" -o $place.arrow --force
-		expect_status 1
+		expect_run 1 "$MXBPF" export "$REAL" -o $place.arrow --force
 		expect_re "^mxbpf: error: .*$place.arrow" "$output"
 	done
 	[[ $(find . | wc -l) == 5 && ! -s file.arrow ]]
-	run "$MXBPF" export "$REAL" -f arrow
-	expect_status 2
+	expect_run 2 "$MXBPF" export "$REAL" -f arrow
 	expect_re 'name it with -o DIR.arrow' "$output"
-	run "$MXBPF" export "$REAL" -o fleet.parquet
-	expect_status 2
+	expect_run 2 "$MXBPF" export "$REAL" -o fleet.parquet
 	expect_re 'no Parquet.*DIR.arrow' "$output"
-	run "$MXBPF" record --pid 1 --trace t.arrow
-	expect_status 2
+	expect_run 2 "$MXBPF" record --pid 1 --trace t.arrow
 	expect_re 'mxbpf export RECORDING -o DIR.arrow' "$output"
 }
 

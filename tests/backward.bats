@@ -45,27 +45,20 @@ judged() { # PROGRAM PROG_ARGS...
 	"$MXBPF" report --by event --layout torch --row-limit 2 job.mxd | grep -c ' 1  $' | grep -x 2
 	"$MXBPF" report --by event --layout torch-classic job.mxd | grep -q '^aten::mul '
 	"$MXBPF" report --by event --format csv --top 5 job.mxd | head -1 | grep '^table,.*,start_unix_ns,thread,unwound,'
-	run "$MXBPF" --pid $$ --by event
-	expect_status 2
+	expect_run 2 "$MXBPF" --pid $$ --by event
 	[[ $output == *'mxbpf record'* ]]
-	run "$MXBPF" report --sort start job.mxd
-	expect_status 2
+	expect_run 2 "$MXBPF" report --sort start job.mxd
 }
 
 @test "Options that --backward does not support are refused with the reason" {
 	recording custom
-	run "$MXBPF" --pid $$ --backward --layout mxnet
-	expect_status 2
-	run "$MXBPF" --pid $$ --backward --ops mm
-	expect_status 2
+	expect_run 2 "$MXBPF" --pid $$ --backward --layout mxnet
+	expect_run 2 "$MXBPF" --pid $$ --backward --ops mm
 	start_toy 1 1
-	run "$MXBPF" --exact --pid "$READY_PID" --backward
-	expect_status 2
+	expect_run 2 "$MXBPF" --exact --pid "$READY_PID" --backward
 	[[ $output == *'--backward is not supported with MXNet'* ]]
-	run "$MXBPF" report --by shape job.mxd
-	expect_status 2
+	expect_run 2 "$MXBPF" report --by shape job.mxd
 	[[ $output == *'record with --shapes'* ]]
-	run "$MXBPF" --pid $$ --by stack
-	expect_status 2
+	expect_run 2 "$MXBPF" --pid $$ --by stack
 	[[ $output == *'add --py-stacks'* ]]
 }

@@ -76,15 +76,13 @@ end_by_signal() {
 @test "A stopped or traced target is reported at attach and at the end, with its tracer and exit code 5" {
 	start_ready idle "$O/toy/toy" 20 2
 	kill -s STOP "$READY_PID"
-	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 200ms
-	expect_status 5
+	expect_run 5 --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 200ms
 	[[ $(grep -c "process $READY_PID (toy) is stopped by a signal.*kill -CONT $READY_PID" <<<"$stderr") == 2 ]]
 	expect_re 'no event was recorded in 0.2 s: process .* is stopped' "$stderr"
 	kill -s CONT "$READY_PID"
 	start_bg gdb gdb -q -batch -p "$READY_PID" -ex 'shell echo ready 1' -ex 'shell sleep 1000'
 	wait_line "$(out gdb)" '^ready 1$' "$BG_PID"
-	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 200ms
-	expect_status 5
+	expect_run 5 --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 200ms
 	[[ $(grep -c "process $READY_PID (toy) is stopped by its tracer, gdb (pid $BG_PID)" <<<"$stderr") == 2 ]]
 	pkill -P "$BG_PID"
 }
@@ -104,16 +102,14 @@ end_by_signal() {
 }
 
 @test "A missing process gives one line and exit code 3" {
-	run --separate-stderr "$MXBPF" --pid 4194304
-	expect_status 3
+	expect_run 3 --separate-stderr "$MXBPF" --pid 4194304
 	[[ -z $output && ${#stderr_lines[@]} == 1 ]]
 }
 
 @test "A process without a known runtime gives the names looked for and exit code 3" {
 	# It has executed its program when it says so.
 	start_ready sleeper python3 -c 'import os, time; print("ready", os.getpid(), flush=True); time.sleep(100)'
-	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID"
-	expect_status 3
+	expect_run 3 --separate-stderr "$MXBPF" --exact --pid "$READY_PID"
 	expect_re 'libmxnet\.so' "$stderr"
 	[[ -z $output ]]
 }
@@ -139,8 +135,7 @@ end_by_signal() {
 
 @test "Missing privileges give the name of the capability and exit code 4" {
 	shared_workload --tiny
-	run --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups "$(for_others "$MXBPF")" --pid "$WORKLOAD_PID"
-	expect_status 4
+	expect_run 4 --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups "$(for_others "$MXBPF")" --pid "$WORKLOAD_PID"
 	expect_re 'CAP_|sudo' "$stderr"
 	[[ -z $output && ${#stderr_lines[@]} == 1 ]]
 }
@@ -150,11 +145,9 @@ end_by_signal() {
 	shared_workload --tiny
 	ln -s /etc/passwd "$BATS_TEST_TMPDIR/link.json"
 	for path in "$BATS_TEST_TMPDIR/none/t.json" "$BATS_TEST_TMPDIR" /proc/t.json "$BATS_TEST_TMPDIR/link.json"; do
-		run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --trace "$path"
-		expect_status 1
+		expect_run 1 --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --trace "$path"
 		[[ -z $output && ${#stderr_lines[@]} == 1 && $stderr != *attached* ]]
-		run --separate-stderr "$MXBPF" record --pid "$WORKLOAD_PID" -d 1s -o "$path"
-		expect_status 1
+		expect_run 1 --separate-stderr "$MXBPF" record --pid "$WORKLOAD_PID" -d 1s -o "$path"
 		[[ $stderr != *attached* ]]
 	done
 	[[ $(head -c 4 /etc/passwd) == root ]]
@@ -172,8 +165,7 @@ end_by_signal() {
 	[[ $status == 1 ]]
 	expect_re 'No space left' "$(<"$(err mxbpf)")"
 	[[ $(<"$(err mxbpf)") != *wrote* ]]
-	run --separate-stderr "$MXBPF" report "$BATS_TEST_TMPDIR/small/r.mxd"
-	expect_status 0
+	expect_run 0 --separate-stderr "$MXBPF" report "$BATS_TEST_TMPDIR/small/r.mxd"
 	expect_re incomplete "$stderr"
 }
 
@@ -184,8 +176,7 @@ end_by_signal() {
 	wait_new_line "$(out workload)" '^step'
 	wait_new_line "$(out workload)" '^step' # a full second of steps lies between the two lines
 	kill -s CONT "$MXBPF_PID"
-	kill -s INT "$MXBPF_PID"
-	wait_exit "$MXBPF_PID"
+	end_pid "$MXBPF_PID"
 	jq -e '.loss.dropped > 0 and .loss.attempted == .loss.stored + .loss.dropped' "$(out mxbpf)"
 	jq -e '.loss.dropped == .sources[0].dropped and .sources[0].source == "probes"' "$(out mxbpf)"
 	jq -e --argjson n "$(jq .loss.dropped "$(out mxbpf)")" '[.. | .dropped? | numbers] | index($n) != null' \
@@ -214,8 +205,7 @@ end_by_signal() {
 @test "Slots of ended threads are reused" {
 	start_ready threads "$PYTHON" "$REPO/tests/workload/mxnet_threads.py"
 	start_mxbpf --pid "$READY_PID" --format json
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID" 60
+	end_pid "$READY_PID" USR1 60
 	wait_exit "$MXBPF_PID"
 	grep -q '^1500 one after another' "$(out threads)"
 	jq -e '.loss.dropped == 0' "$(out mxbpf)"
@@ -223,8 +213,7 @@ end_by_signal() {
 }
 
 @test "mxbpf in a container sees what it sees outside, and refuses a process in a nested container with the reason" {
-	run unshare --pid --fork --mount-proc "$O/unit/test_attach_kernel"
-	expect_status 0
+	expect_run 0 unshare --pid --fork --mount-proc "$O/unit/test_attach_kernel"
 	# The pid namespace ends with its first process, the shell, and kills the job.
 	run unshare --pid --fork --mount-proc bash -c '
 		exec {job}< <(exec unshare --pid --fork "$0" "$1/tests/workload/mxnet_train.py" --tiny)
@@ -236,16 +225,14 @@ end_by_signal() {
 
 @test "--probes attaches the named groups and no others" {
 	shared_workload --tiny
-	run --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 500ms --probes api --api all --format json
-	expect_status 0
+	expect_run 0 --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 500ms --probes api --api all --format json
 	jq -e '(.tables.MXNET_C_API | length > 0) and (.tables.operator == null) and
 		([.probes[] | select(.status == "attached") | .name | select(startswith("step.") | not)] == ["api.enter", "api.exit"])' <<<"$output"
 }
 
 @test "--probes wait is refused with exit code 2 without the calls that end its spans" {
 	shared_workload --tiny
-	run --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 500ms --probes op,wait
-	expect_status 2
+	expect_run 2 --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 500ms --probes op,wait
 	expect_re 'wait requires api' "$stderr"
 	[[ -z $output && $stderr != *attached* ]]
 }
@@ -254,8 +241,7 @@ end_by_signal() {
 	shared_workload --tiny
 	local began
 	began=$(date +%s%N)
-	run --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" --delay 1s -d 200ms --format json
-	expect_status 0
+	expect_run 0 --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" --delay 1s -d 200ms --format json
 	jq -e --argjson began "$began" '.window | .start_unix_ns >= $began + 1000000000 and
 		.duration_ns >= 200000000 and .duration_ns < 2000000000' <<<"$output"
 }
@@ -297,8 +283,7 @@ os.execvp("sleep", ["sleep", "1000"])'
 		start_bg mxbpf "${least[@]}" --pid "$WORKLOAD_PID" --iterations 1/3 -v --format json
 		wait_line "$(err mxbpf)" 'all but one detached' "$BG_PID"
 		wait_new_line "$(err mxbpf)" 'all but one detached'
-		kill -s INT "$BG_PID"
-		wait_exit "$BG_PID"
+		end_pid "$BG_PID"
 		jq -e '.window.sampled_iterations >= 2 and .loss.dropped == 0' "$json"
 		kill_started
 	done
@@ -306,8 +291,7 @@ os.execvp("sleep", ["sleep", "1000"])'
 
 @test "check shows the kernel's features and every probe with its address" {
 	shared_workload --tiny
-	run --separate-stderr "$MXBPF" check --pid "$WORKLOAD_PID"
-	expect_status 0
+	expect_run 0 --separate-stderr "$MXBPF" check --pid "$WORKLOAD_PID"
 	expect_re 'ok +uprobe_multi' "$output"
 	expect_re '(ok|no) +process filter' "$output"
 	expect_re 'MXNet 1\.9\.1' "$output"

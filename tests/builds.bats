@@ -5,14 +5,9 @@
 load helpers
 
 setup() {
-	need_root
-	need_mxnet
-	need_torch
+	root_setup mxnet torch
 	[[ -x $O/deps/torch-debian/bin/python ]] || skip "no Debian PyTorch: $(tail -n 1 "$O/deps/torch-debian.log" 2>/dev/null)"
-	cd "$BATS_TEST_TMPDIR"
 }
-
-teardown() { kill_started; }
 
 # SIGUSR1: calls an operator CALLS times, and LOADED times in a child that it forks; prints the sum so far.
 JOB='
@@ -84,8 +79,7 @@ calls_of() { # PID FILE
 	stop_pid "$a"
 	call ranks "$first" 200
 	call b "$b" 40
-	kill -s INT "$MXBPF_PID"
-	wait_exit "$MXBPF_PID"
+	end_pid "$MXBPF_PID"
 	call stranger "$stranger" 6
 	report=report.json
 	"$MXBPF" report r.mxd -f json >"$report"

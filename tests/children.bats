@@ -40,8 +40,7 @@ code() { # PID
 }
 
 end_session() {
-	kill -s INT "$MXBPF_PID"
-	wait_exit "$MXBPF_PID"
+	end_pid "$MXBPF_PID"
 }
 
 calls() { # NAME: calls of an operator in all processes

@@ -269,8 +269,7 @@ while True: torch.cosh(torch.ones(8)); time.sleep(0.01)' >/dev/null
 	start_bg mxbpf "$MXBPF" --pid "$READY_PID" --exact --interval 2s -d 20s --memory --raised --ops 'add*,a b' --format json
 	wait_line "$(out mxbpf)" schema_version "$BG_PID"
 	grep -q 'with every call recorded this job will run about' <(sed '/attached: /q' "$(err mxbpf)")
-	kill -s INT "$BG_PID"
-	wait_exit "$BG_PID"
+	end_pid "$BG_PID"
 	# It has all options but the one that needs probes, and says which that is.
 	command=$(sed -n 's/.* the agent makes it about [0-9.]*, without --raised: //p' "$(err mxbpf)")
 	[[ $command == "$program --pid $READY_PID --exact --interval 2s --duration 20s --memory --ops 'add*,a b' --format json --agent" ]]

@@ -4,10 +4,7 @@
 
 load helpers
 
-setup() {
-	need_root
-	cd "$BATS_TEST_TMPDIR"
-}
+setup() { root_setup; }
 
 # Runs torch_counts.py under mxbpf with ARGS, from its first call to its end. Its output is in counts.out.
 watch_counts() { # SECONDS ARGS...
@@ -17,9 +14,7 @@ watch_counts() { # SECONDS ARGS...
 	torch_server
 	start_ready counts "${SERVED[@]}" "$REPO/tests/workload/torch_counts.py" "$seconds"
 	start_mxbpf "$@" --pid "$READY_PID"
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
-	wait_exit "$MXBPF_PID"
+	end_ready
 }
 
 # The program has read its own task clock and the kernel's counts inside each call and around it.
@@ -122,8 +117,7 @@ watch_job() { # after start_workload or start_torch
 	start_mxbpf record --pid "$WORKLOAD_PID" -o job.mxd --counters task-clock,page-faults,context-switches
 	wait_new_line "$(out workload)" '^step'
 	wait_new_line "$(out workload)" '^step'
-	kill -s INT "$MXBPF_PID"
-	wait_exit "$MXBPF_PID"
+	end_pid "$MXBPF_PID"
 	after=$(process "$WORKLOAD_PID")
 	"$MXBPF" report job.mxd --format json --by event --top 1000000 >events.json
 	within_process events.json "$before" "$after"
@@ -164,18 +158,14 @@ watch_job() { # after start_workload or start_torch
 	expect_re '^counters this machine cannot count cycles, instructions$' "$(<"$(out mxbpf)")"
 	expect_re '^touch +1 +3\.0' "$(<"$(out mxbpf)")"
 	start_toy 1 1
-	run "$MXBPF" --exact --pid "$READY_PID" --counters cycles,instructions
-	expect_status 4
+	expect_run 4 "$MXBPF" --exact --pid "$READY_PID" --counters cycles,instructions
 	expect_re '^mxbpf: error: --counters: cycles, instructions: this machine has no such counters' "$output"
 }
 
 @test "Wrong names for --counters give suggestions" {
-	run "$MXBPF" --pid 1 --counters page-fault
-	expect_status 2
+	expect_run 2 "$MXBPF" --pid 1 --counters page-fault
 	expect_re "'page-fault' is not one of cycles, instructions, .*alignment-faults; did you mean 'page-faults'" "$output"
-	run "$MXBPF" --pid 1 --counters task-clock,page-faults,minor-faults,major-faults,cycles
-	expect_status 2
+	expect_run 2 "$MXBPF" --pid 1 --counters task-clock,page-faults,minor-faults,major-faults,cycles
 	expect_re 'at most 4 counters can be read at once' "$output"
-	run "$MXBPF" report x.mxd --counters cycles
-	expect_status 2
+	expect_run 2 "$MXBPF" report x.mxd --counters cycles
 }

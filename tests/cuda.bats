@@ -5,19 +5,15 @@
 load helpers
 
 setup() {
-	need_root
-	need_torch
+	root_setup torch
 	JOB=("$PYTHON_TORCH" "$REPO/tests/gpu/calls.py")
-	cd "$BATS_TEST_TMPDIR" || return 1
 }
 
 # Runs a job that has loaded its libraries before mxbpf attaches; its account is in job.out, mxbpf's JSON in mxbpf.out.
 attached() { # DIRECTORY KIND ROUNDS MXBPF_ARGS...
 	EARLY=1 start_ready job "${JOB[@]}" "${@:1:3}" >/dev/null
 	start_mxbpf --pid "$READY_PID" --format json "${@:4}"
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
-	wait_exit "$MXBPF_PID"
+	end_ready
 	tail -n 1 "$(out job)" >job.json
 	cp "$(out mxbpf)" mxbpf.json
 }

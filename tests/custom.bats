@@ -4,11 +4,7 @@
 
 load helpers
 
-setup() {
-	need_root
-	need_mxnet
-	cd "$BATS_TEST_TMPDIR"
-}
+setup() { root_setup mxnet; }
 
 # Two counts are races: whether a Python or an engine thread frees an array, and how many threads run Python operators, each of
 # which seeds its generator once.
@@ -85,8 +81,7 @@ PY
 	start_mxbpf --pid "$READY_PID" --format json --raw --by thread
 	kill -s USR1 "$READY_PID"
 	wait_line "$(out linger)" '^begun' "$READY_PID"
-	kill -s INT "$MXBPF_PID"
-	wait_exit "$MXBPF_PID"
+	end_pid "$MXBPF_PID"
 	kill -s USR2 "$READY_PID"
 	jq -e '[.tables[][] | select(has("min_ns")) | .min_ns] | all(. > 0)' "$(out mxbpf)"
 	jq -e '[.tables["Custom Operator"][]? | select(.name == "lingering::pure_python")] == []' "$(out mxbpf)"

@@ -4,10 +4,7 @@
 
 load helpers
 
-setup() {
-	need_root
-	cd "$BATS_TEST_TMPDIR"
-}
+setup() { root_setup; }
 
 # CSVIter with several parser threads crashes without mxbpf, too: one in two programs with 2000 iterators did (dmlc-core
 # issue 505: two threads write to one string). With one thread none of 24 did.

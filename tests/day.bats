@@ -4,11 +4,7 @@
 
 load helpers
 
-setup() {
-	need_root
-	need_torch
-	cd "$BATS_TEST_TMPDIR"
-}
+setup() { root_setup torch; }
 
 @test "A day of restarts, upgrades, jumping clocks, full disks and rings, and clients that hang loses no count and leaves nothing" {
 	python3 "$REPO/tests/day/day.py" --mxbpf "$MXBPF" --python "$PYTHON_TORCH" --toy "$O/toy" --loads "$O/prog/loads" \

@@ -153,11 +153,9 @@ print(json.dumps(list(yaml.safe_load_all(sys.stdin))))' <"$REPO/share/serve/daem
 	sed -n -e 's|/var/lib/[a-z/-]*|./|; s|/run/mxbpf/||; s/^#*\([a-z-]* = \)/\1/p' "$REPO/share/serve/serve.conf" >serve.conf
 	cat serve.conf
 	(($(wc -l <serve.conf) == 8))
-	run timeout 60 "$MXBPF" serve --config serve.conf --pid 4194304
-	expect_status 3
+	expect_run 3 timeout 60 "$MXBPF" serve --config serve.conf --pid 4194304
 	mapfile -t args < <("$O/deps/share/bin/python" -c 'import sys, yaml
 print("\n".join(list(yaml.safe_load_all(sys.stdin))[-1]["spec"]["template"]["spec"]["containers"][0]["args"]))' <"$REPO/share/serve/daemonset.yaml")
 	((${#args[@]} > 3))
-	run timeout 60 "$MXBPF" "${args[@]//=\//=.\/}" --trace-dir . --textfile m.prom --pid 4194304
-	expect_status 3
+	expect_run 3 timeout 60 "$MXBPF" "${args[@]//=\//=.\/}" --trace-dir . --textfile m.prom --pid 4194304
 }

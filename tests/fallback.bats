@@ -12,8 +12,7 @@ setup() {
 @test "A function whose end probe is unreliable falls back to upper bounds, and every output says since when" {
 	start_bg recording "$MXBPF" record --pid "$READY_PID" --probes op -o "$BATS_TEST_TMPDIR/r.mxd"
 	wait_line "$(err recording)" 'the probe at the end of aten::liar missed calls'
-	kill -s INT "$BG_PID"
-	wait_exit "$BG_PID"
+	end_pid "$BG_PID"
 	cd "$BATS_TEST_TMPDIR"
 	"$MXBPF" report r.mxd --format json >r.json
 	jq -e '.window.fallbacks | length == 1 and .[0].name == "aten::liar" and .[0].at_ns > 0 and .[0].calls_before > 9' r.json
@@ -31,8 +30,7 @@ setup() {
 }
 
 @test "A session too short to notice the unreliable end probe reports it at its end" {
-	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" --probes op -d 300ms
-	expect_status 0
+	expect_run 0 --separate-stderr "$MXBPF" --exact --pid "$READY_PID" --probes op -d 300ms
 	expect_re '^FALLBACK aten::liar' "$output"
 	expect_re 'the probe at the end of aten::liar missed calls' "$stderr"
 }

@@ -104,9 +104,8 @@ wait_followed() { # N
 
 @test "Child processes of a launched command that call exec are recorded from their first call" {
 	printf '2\n\n0\n' >"$BATS_TEST_TMPDIR/in"
-	run --separate-stderr "$MXBPF" --exact --api all --format json -- bash -c 'exec <"$0"; exec "$@"' "$BATS_TEST_TMPDIR/in" \
+	expect_run 0 --separate-stderr "$MXBPF" --exact --api all --format json -- bash -c 'exec <"$0"; exec "$@"' "$BATS_TEST_TMPDIR/in" \
 		"${FORKS[@]}" --calls 50 --spawn --launched
-	expect_status 0
 	echo "$output" >"$BATS_TEST_TMPDIR/json"
 	[[ $(seeds "$BATS_TEST_TMPDIR/json") == '[50,50]' ]]
 	# import mxnet calls this once in each of the three interpreters.
@@ -188,8 +187,7 @@ tell() {
 		wait_line "$(err mxbpf)" "^mxbpf: following process $other$"
 		tell stranger 8 "ends $reborn"
 		tell "target-$mode" 9 "ends $other"
-		kill -s INT "$MXBPF_PID"
-		wait_exit "$MXBPF_PID"
+		end_pid "$MXBPF_PID"
 		jq -e --argjson pid "$reborn" '(.loss | .dropped + .unmatched == 0) and
 			([.tables.MXNET_C_API[] | [.pid == $pid, .count]] | sort == [[false, 2], [false, 2], [true, 8]])' "$(out mxbpf)"
 	done
@@ -233,8 +231,7 @@ for _ in range(300):
         os._exit(0)
     assert os.waitpid(pid, 0)[1] == 0
 print(mx.nd.ones((2,)).asnumpy())'
-	run --separate-stderr "$MXBPF" --exact --format json -- "$PYTHON" -c "$program"
-	expect_status 0
+	expect_run 0 --separate-stderr "$MXBPF" --exact --format json -- "$PYTHON" -c "$program"
 	expect_re '^\[1\. 1\.\]$' "$stderr"
 	jq -e '.window | .followed + .unfollowed == 300' <<<"$output"
 }
@@ -252,8 +249,7 @@ print(mx.nd.ones((2,)).asnumpy())'
 		if len(sys.argv) == 1:
 		    os.execv(sys.executable, [sys.executable, __file__, 'again'])
 	EOF
-	run --separate-stderr "$MXBPF" --exact --api all --py-stacks --by stack --format json -- "$PYTHON" "$BATS_TEST_TMPDIR/again.py"
-	expect_status 0
+	expect_run 0 --separate-stderr "$MXBPF" --exact --api all --py-stacks --by stack --format json -- "$PYTHON" "$BATS_TEST_TMPDIR/again.py"
 	# Both calls have the same stack, so they are one row.
 	jq -e '[.tables.MXNET_C_API[] | select(.name == "MXRandomSeed") | .count, (.stack[1] | test("seed_here$"))] == [2, true] and
 		.loss.dropped == 0' <<<"$output"

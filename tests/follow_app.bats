@@ -6,11 +6,7 @@ load helpers
 
 APP=$REPO/tests/marks/app.py
 
-setup() {
-	need_root
-	need_mxnet
-	cd "$BATS_TEST_TMPDIR"
-}
+setup() { root_setup mxnet; }
 
 # app ARGS...: starts the program, which waits for its first step.
 app() {
@@ -29,8 +25,7 @@ steps() {
 }
 
 end_all() {
-	kill -s INT "$MXBPF_PID"
-	wait_exit "$MXBPF_PID"
+	end_pid "$MXBPF_PID"
 	printf x >&8
 	wait_exit "$READY_PID"
 }
@@ -72,13 +67,10 @@ operators() { jq -c '[.tables.operator[].name | select(. != "DeleteVariable" and
 }
 
 @test "--follow-app is refused where there is nothing to follow" {
-	run "$MXBPF" --pid $$ --follow-app --probes op
-	expect_status 2
+	expect_run 2 "$MXBPF" --pid $$ --follow-app --probes op
 	expect_re '--probes leaves out; add mark to --probes' "$output"
-	run "$MXBPF" --pid $$ --follow-app --iterations 1/2
-	expect_status 2
+	expect_run 2 "$MXBPF" --pid $$ --follow-app --iterations 1/2
 	torch_server
-	run "$MXBPF" --pid "$SERVER_PID" --follow-app
-	expect_status 2
+	expect_run 2 "$MXBPF" --pid "$SERVER_PID" --follow-app
 	expect_re '--follow-app: PyTorch has no profiler that mxbpf can follow' "$output"
 }

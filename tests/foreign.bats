@@ -10,8 +10,7 @@ MXBPF=$(realpath "${HOSTILE_ASAN:-$MXBPF}")
 export ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=16 UBSAN_OPTIONS=print_stacktrace=1
 
 setup() {
-	need_root
-	cd "$BATS_TEST_TMPDIR"
+	root_setup
 	export LC_ALL=C.UTF-8
 }
 
@@ -67,8 +66,7 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 	address=$(sed -n 's|.* info: listening on ||p' "$(err serve)")
 	curl -sS --max-time 60 "$address/metrics" -o metrics "$address/report.json" -o serve.json "$address/" -o serve.html
 	curl -sS --max-time 60 -H 'Accept: application/openmetrics-text; version=1.0.0' "$address/metrics" -o openmetrics
-	kill -s INT "$SERVE_PID"
-	wait_exit "$SERVE_PID"
+	end_pid "$SERVE_PID"
 	kill -s INT "$BG_PID" "$MXBPF_PID"
 	wait_exit "$MXBPF_PID"
 	wait_exit "$BG_PID"
@@ -103,13 +101,11 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 	head -c 70000 /dev/zero | tr '\0' '#' >large
 	ln -s theirs link
 	for file in theirs group others link; do
-		run timeout 20 "$MXBPF" serve --config "$file" --host
-		expect_status 2
+		expect_run 2 timeout 20 "$MXBPF" serve --config "$file" --host
 		expect_re "error: $file can be changed by others, who could so command mxbpf" "$output"
 	done
 	for file in fifo large . /dev/zero; do
-		run timeout 20 "$MXBPF" serve --config "$file" --host
-		expect_status 2
+		expect_run 2 timeout 20 "$MXBPF" serve --config "$file" --host
 		expect_re 'is no plain file of at most 64 KiB' "$output"
 	done
 	run timeout 20 "$MXBPF" serve --config mine --host
@@ -139,33 +135,27 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 	python3 "$REPO/tests/faults/symbols.py" toy/libmxnet.so later
 	run timeout 60 "$MXBPF" check --pid "$READY_PID"
 	expect_re 'NO +memory.alloc .*its symbol points into a function, not to its start' "$output"
-	run timeout 60 "$MXBPF" --exact --pid "$READY_PID" --api all -d 10ms
-	expect_status 3
+	expect_run 3 timeout 60 "$MXBPF" --exact --pid "$READY_PID" --api all -d 10ms
 	expect_re 'may not be probed' "$output"
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
+	end_pid "$READY_PID" USR1
 	[[ $(sed -n 2p "$(out toy)") == 'caught 8' ]]
 }
 
 @test "Whatever field of a mapped library lies, check and a session end in time and memory, and the process lives" {
-	run python3 "$REPO/tests/faults/lies.py" "$O/toy/libmxnet.so" "$O/prog/maps_elf" 149 "$MXBPF" check --pid '{pid}'
-	expect_status 0
-	run python3 "$REPO/tests/faults/lies.py" "$O/toy/libmxnet.so" "$O/prog/maps_elf" 1597 "$MXBPF" --exact -q -d 1ms --pid '{pid}'
-	expect_status 0
+	expect_run 0 python3 "$REPO/tests/faults/lies.py" "$O/toy/libmxnet.so" "$O/prog/maps_elf" 149 "$MXBPF" check --pid '{pid}'
+	expect_run 0 python3 "$REPO/tests/faults/lies.py" "$O/toy/libmxnet.so" "$O/prog/maps_elf" 1597 "$MXBPF" --exact -q -d 1ms --pid '{pid}'
 }
 
 @test "Recordings and JSON results that an attacker wrote end report, merge and diff with a status of their own, and print no control byte" {
 	local name
-	run python3 "$REPO/tests/faults/forged.py" "$MXBPF" "$REPO/tests/golden/real.mxd" 10
-	expect_status 0
+	expect_run 0 python3 "$REPO/tests/faults/forged.py" "$MXBPF" "$REPO/tests/golden/real.mxd" 10
 	mkfifo pipe.mxd pipe.json
 	ln -s /dev/zero zero.mxd
 	ln -s "$REPO/tests/golden/real.mxd" real.mxd
 	for name in pipe.mxd pipe.json zero.mxd; do
 		for command in "report $name" "report real.mxd $name" "diff real.mxd $name" "export $name -o x.json"; do
 			# shellcheck disable=SC2086 # words
-			run timeout 20 "$MXBPF" $command
-			expect_status 1
+			expect_run 1 timeout 20 "$MXBPF" $command
 			expect_re 'it is not a regular file' "$output"
 		done
 	done
@@ -212,11 +202,9 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 	start_toy 20 2
 	local now
 	now=$(ls -la --time-style=full-iso theirs victim)
-	run timeout 60 env TMPDIR="$PWD/theirs" NOTIFY_SOCKET="$PWD/theirs/link" TERMINFO="$PWD/theirs" HOME="$PWD/theirs" XDG_CONFIG_HOME="$PWD/theirs" \
+	expect_run 5 timeout 60 env TMPDIR="$PWD/theirs" NOTIFY_SOCKET="$PWD/theirs/link" TERMINFO="$PWD/theirs" HOME="$PWD/theirs" XDG_CONFIG_HOME="$PWD/theirs" \
 		PATH="$PWD/theirs" "$MXBPF" --exact --pid "$READY_PID" -d 10ms -f json
-	expect_status 5
-	run timeout 60 env TMPDIR="$PWD/theirs" "$MXBPF" report "$REPO/tests/golden/real.mxd"
-	expect_status 0
+	expect_run 0 timeout 60 env TMPDIR="$PWD/theirs" "$MXBPF" report "$REPO/tests/golden/real.mxd"
 	[[ $(ls -la --time-style=full-iso theirs victim | grep -v ' \.$') == "$(grep -v ' \.$' <<<"$now")" ]]
 }
 
@@ -239,8 +227,7 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 	chown -h root theirs/link
 	# The command of root would load the agent from there, and its owner could exchange it.
 	for folder in theirs theirs/link/../theirs; do
-		run timeout 20 "$MXBPF" record --gpu --no-bpf -o "$folder/x.mxd" -- true
-		expect_status 1
+		expect_run 1 timeout 20 "$MXBPF" record --gpu --no-bpf -o "$folder/x.mxd" -- true
 		expect_re 'another user can exchange what is in .*/theirs/, and a command of root would load a library from there' "$output"
 	done
 	[[ $(ls -A theirs) == link ]]
@@ -338,8 +325,7 @@ asks() { # NTH REGEX
 	mkdir folder
 	asks 8 'info: wrote folder/'
 	until [[ -s folder/m.prom ]]; do read -rt 0.05 <> <(:) || :; done
-	kill -s INT "$BG_PID"
-	wait_exit "$BG_PID"
+	end_pid "$BG_PID"
 	[[ $(ls -lA --time-style=full-iso theirs victim) == "$now" ]]
 	[[ $(find first second folder -name '*.mxd' -type f | wc -l) == 3 ]]
 }
@@ -415,8 +401,7 @@ for _ in range(500):
     statuses.add(os.waitpid(os.posix_spawn("/bin/true", ["true"], os.environ), 0)[1])
 print(statuses, flush=True)' "$O/toy/libmxnet.so" >/dev/null
 	start_mxbpf --pid "$READY_PID" --api all -f json
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID" 60
+	end_pid "$READY_PID" USR1 60
 	wait_exit "$MXBPF_PID" 60
 	expect_re '^\{0\}$' "$(<"$(out spawns)")"
 	jq -e '([.tables[][] | select(.name == "MXNDArrayWaitAll") | .count] == [500]) and (.loss | .dropped == 0 and .attempted == .stored)' "$(out mxbpf)"

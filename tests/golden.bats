@@ -57,8 +57,7 @@ report() { "$MXBPF" report "$GOLDEN/real.mxd" "$@"; }
 	local size
 	size=$(stat -c %s "$GOLDEN/real.mxd")
 	head -c $((size - 1)) "$GOLDEN/real.mxd" >"$BATS_TEST_TMPDIR/cut.mxd"
-	run --separate-stderr "$MXBPF" report "$BATS_TEST_TMPDIR/cut.mxd" --format json
-	expect_status 0
+	expect_run 0 --separate-stderr "$MXBPF" report "$BATS_TEST_TMPDIR/cut.mxd" --format json
 	expect_re incomplete "$stderr"
 	# Only the end record is missing. All spans are there, so folding them gives the rows of the aggregates.
 	expect_same "$(jq .tables "$GOLDEN/real.json")" "$(jq .tables <<<"$output")"
@@ -74,13 +73,10 @@ report() { "$MXBPF" report "$GOLDEN/real.mxd" "$@"; }
 			(.MXNET_C_API | map({(.name): .count}) | add | .MXNDArrayCreate == 18 and .MXNDArrayWaitToRead == 6) and
 			(.["Device Storage"][0] | .allocs == 18 and .alloc_bytes == 6786))' stats.json
 	"$MXBPF" report stats.mxd --all | grep '^mode  *sums were computed in the kernel'
-	run "$MXBPF" report --layout mxnet stats.mxd
-	expect_status 0
+	expect_run 0 "$MXBPF" report --layout mxnet stats.mxd
 	[[ $output != *Concurrency* ]] # it was not counted
-	run "$MXBPF" report --by event stats.mxd
-	expect_status 2
+	expect_run 2 "$MXBPF" report --by event stats.mxd
 	expect_re '--by event needs events, and the recording has none' "$output"
-	run "$MXBPF" export stats.mxd -o t.json
-	expect_status 1
+	expect_run 1 "$MXBPF" export stats.mxd -o t.json
 	expect_re 'recorded it with --stats, so it has no events' "$output"
 }

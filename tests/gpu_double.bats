@@ -16,8 +16,7 @@ client() {
 value() { sed -n "s/^$1=//p" <<<"$2"; }
 
 aborts() { # RULE COMMAND
-	run timeout 60 "$CLIENT" "$2"
-	expect_status 134
+	expect_run 134 timeout 60 "$CLIENT" "$2"
 	expect_re "^GPU mock: rule broken: $1: " "$output"
 }
 

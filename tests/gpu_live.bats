@@ -6,8 +6,7 @@
 load helpers
 
 setup() {
-	need_root
-	cd "$BATS_TEST_TMPDIR"
+	root_setup
 	export MXBPF_DOUBLE_ACCOUNT=$PWD/double.json
 }
 
@@ -114,8 +113,7 @@ per_call() { # JSON OPERATOR TABLE KERNELS COPIES
 	start_gpu_torch --kineto once
 	kill -s USR1 "$READY_PID"
 	wait_line "$(out job)" '^kineto '
-	run --separate-stderr "$MXBPF" --pid "$READY_PID" --gpu -d 2s --format json -o live.json
-	expect_status 0
+	expect_run 0 --separate-stderr "$MXBPF" --pid "$READY_PID" --gpu -d 2s --format json -o live.json
 	expect_re 'another client.*holds CUPTI' "$stderr"
 	end_job
 	sed -n 's/^kineto //p' "$(out job)" | jq -e '.error == 0 and .kernels == .launched and .kernels > 0'
@@ -235,8 +233,7 @@ burst() { # OPTION...
 
 @test "A launched command has its kernels recorded, and mxbpf passes its exit status on" {
 	torch_setup
-	run --separate-stderr "$MXBPF" --gpu --format json -o live.json -- "$PYTHON_TORCH" "$REPO/tests/gpu/torch_job.py" --steps 60 --init-at 5
-	expect_status 0
+	expect_run 0 --separate-stderr "$MXBPF" --gpu --format json -o live.json -- "$PYTHON_TORCH" "$REPO/tests/gpu/torch_job.py" --steps 60 --init-at 5
 	nothing_lost live.json
 	per_call live.json gpuops::gemm operator 2 0 || jq -e '[.gpu.operators[] | select(.name == "gpuops::gemm") | .self_kernels > 40] == [true]' live.json
 }

@@ -27,8 +27,7 @@ job() { # CODE
 # Records job.py with --kernel-metrics $1, and makes report.json, report.txt and note: what the output says about them.
 record() { # METRICS
 	rm -f job.mxd account log
-	run --separate-stderr timeout 60 "$MXBPF" record --gpu --no-bpf --kernel-metrics "$1" -o job.mxd -- /usr/bin/python3 job.py
-	expect_status 0
+	expect_run 0 --separate-stderr timeout 60 "$MXBPF" record --gpu --no-bpf --kernel-metrics "$1" -o job.mxd -- /usr/bin/python3 job.py
 	"$MXBPF" report job.mxd --all >report.txt
 	"$MXBPF" report job.mxd -f json >report.json
 	jq -r '.window.notes[].text | select(startswith("kernel metrics"))' report.json >note

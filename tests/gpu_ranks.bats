@@ -57,15 +57,13 @@ clients() {
 	wait_line "$(err other)" 'attached: [0-9]+ probes' "$BG_PID"
 	timeout 60 bash -c 'until awk "/^mxbpf_targets/ { n += \$NF } END { exit n < 4 }" other.prom 2>/dev/null; do sleep 0.1; done'
 	[[ -z $(clients) ]]
-	kill -s INT "$BG_PID"
-	wait_exit "$BG_PID"
+	end_pid "$BG_PID"
 	start_bg named "$MXBPF" serve --pid "$JOB_PID" --gpu --gpu-jobs 'train*,77' --interval 200ms --listen none --textfile named.prom
 	wait_line "$(err named)" 'CUPTI delivers records of 4 processes' "$BG_PID"
 	expect_same "$(ready_pids | sort)" "$(clients)"
 	: >told/go
 	wait_exit "$JOB_PID"
-	kill -s INT "$BG_PID"
-	wait_exit "$BG_PID"
+	end_pid "$BG_PID"
 	cat named.prom
 	(($(awk '/^mxbpf_gpu_kernels_total/ { n += $NF } END { print n }' named.prom) > 0))
 }
@@ -123,8 +121,7 @@ clients() {
 	grep "process $pid: no record of the GPU: another client (Nsight) holds CUPTI" "$(err mxbpf)"
 	! python3 "$REPO/tests/gpu/torch_ranks.py" told report.json >wrong || false
 	"$MXBPF" report job.mxd --format json -o report.json
-	run python3 "$REPO/tests/gpu/torch_ranks.py" told report.json
-	expect_status 1
+	expect_run 1 python3 "$REPO/tests/gpu/torch_ranks.py" told report.json
 	echo "$output"
 	! grep '^rank 0:' <<<"$output"
 	jq -s -e --slurpfile report report.json '(map({pid, dropped: ([.dropped[]] | add)} | select(.dropped > 0)) | sort)

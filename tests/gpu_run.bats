@@ -7,10 +7,8 @@
 load helpers
 
 setup() {
-	need_root
-	need_torch
+	root_setup torch
 	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C "$REPO" O="$O" static
-	cd "$BATS_TEST_TMPDIR" || return 1
 }
 
 # Makes the tree in ./root. The directories of Python, PyTorch and the checks are mounted by in_root.
@@ -226,8 +224,7 @@ have_run() {
 	chown 65534 tmp/mxbpf-gpu-run-other
 	exec {held}<tmp/mxbpf-gpu-run-held
 	flock "$held"
-	run copied/run.sh --double "$O/gpu" --out out --resume "${all[@]}"
-	expect_status 0
+	expect_run 0 copied/run.sh --double "$O/gpu" --out out --resume "${all[@]}"
 	expect_same "$(have_run | tr ' ' '\n' | sed 's/=.*//' | grep -c .)" "${#all[@]}"
 	expect_re 'hangs=1' "$(have_run)"
 	expect_same "$(cat fifo/turns)" xxx

@@ -3,6 +3,9 @@
 # Functions for all bats files: `load helpers` in the first line. tests/run.sh exports MXBPF (the binary), O, PYTHON (MXNet's),
 # PYTHON_TORCH and REPO. A bats file that is run by hand gets them for O=build.
 #
+#   root_setup [mxnet|torch...]
+#                              setup() of files whose tests need root: need_root and the other needs, and changes to the test's
+#                              own directory
 #   need_root                  skips unless root
 #   need_mxnet                 fails, with the remedy, unless tests/setup.sh has installed MXNet
 #   need_torch                 fails, with the remedy, unless tests/setup.sh has installed PyTorch
@@ -48,12 +51,16 @@
 #   wait_new_line FILE REGEX   wait_line for lines that are not there yet, of a process that goes on printing them
 #   wait_exit PID [SECONDS]    waits until the child ends; returns its exit status (124: it still runs)
 #   wait_gone PID [SECONDS]    waits until a process ends that need not be a child; returns 0 or 1
+#   end_pid PID [SIGNAL [SECONDS]]
+#                              sends INT (or SIGNAL) to the child and waits; returns its exit status
+#   end_ready                  ends the program of start_ready by USR1, and then waits for mxbpf, which ends with it
 #   stop_pid PID [SIGNAL]      sends TERM (or SIGNAL) and waits; sends KILL and fails if the process does not end
 #   for_others FILE            prints the path of a program or folder, or of a copy if other users may not enter where it is, such as a
 #                              home
 #   out NAME, err NAME         the path of NAME's output
 #   probe_links                ids of the BPF links that processes of this test hold, and of those that no process holds
 #   no_new_links IDS           waits until all of the current links that are not among IDS are gone
+#   expect_run N COMMAND...    `run` of the command, which must end with status N
 #   expect_status N            checks the status of the last `run`; prints its output if it differs
 #   expect_re REGEX TEXT       prints the text and fails if no line matches
 #   expect_same TOLD SEEN      prints what differs and fails; empty arguments fail, too
@@ -89,6 +96,12 @@ measured() {
 
 need_root() {
 	[[ $(id -u) == 0 ]] || skip "needs root"
+}
+
+root_setup() {
+	local need
+	for need in root "$@"; do "need_$need" || return 1; done
+	cd "$BATS_TEST_TMPDIR" || return 1
 }
 
 need_mxnet() {
@@ -375,6 +388,16 @@ stop_pid() {
 	return 1
 }
 
+end_pid() {
+	kill -s "${2:-INT}" "$1" || return 1
+	wait_exit "$1" "${3:-}"
+}
+
+end_ready() {
+	end_pid "$READY_PID" USR1 || return
+	wait_exit "$MXBPF_PID"
+}
+
 kill_started() {
 	local pid started
 	[[ -f $BATS_TEST_TMPDIR/started ]] || return 0
@@ -412,6 +435,11 @@ no_new_links() {
 		while [[ -n $left ]]; do sleep 0.1; left=$(probe_links | grep -xF "$left" || true); done' "$1" && return 0
 	echo "links that were not there before: $(probe_links), before: $1" >&2
 	return 1
+}
+
+expect_run() {
+	run "${@:2}"
+	expect_status "$1"
 }
 
 expect_status() {

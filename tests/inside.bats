@@ -4,23 +4,17 @@
 
 load helpers
 
-setup() {
-	need_root
-	need_mxnet
-	cd "$BATS_TEST_TMPDIR"
-}
+setup() { root_setup mxnet; }
 
 @test "MXNet with bulks on shows the operators of bulks off, in the same numbers" {
 	local judge=$REPO/tests/judge
 	mxnet_reference "$judge/prog.py"
 	traced '--format json' mxbpf.json "$PYTHON" "$judge/prog.py" --bare --bulk
-	run "$PYTHON" "$REPO/tests/inside/operators.py" builtin.json mxbpf.json
-	expect_status 0
+	expect_run 0 "$PYTHON" "$REPO/tests/inside/operators.py" builtin.json mxbpf.json
 	[[ $(jq '.loss.dropped + .loss.unreadable' mxbpf.json) == 0 ]]
 	# The comparison detects one surplus operator.
 	jq '(.tables.operator[] | select(.name == "Pooling").count) += 1' mxbpf.json >changed.json
-	run "$PYTHON" "$REPO/tests/inside/operators.py" builtin.json changed.json
-	expect_status 1
+	expect_run 1 "$PYTHON" "$REPO/tests/inside/operators.py" builtin.json changed.json
 	# MXNet's layout shows segments as dumps() does.
 	take_shared mxnet-layout traced '--layout mxnet' mxbpf.txt "$PYTHON" "$judge/prog.py" --bare
 	grep -q '^Activation,Pooling,BatchNorm,FullyConnected,Activation,Dropout ' mxbpf.txt
@@ -33,8 +27,7 @@ setup() {
 	local kind
 	for kind in dynamic static; do
 		start_workload --hybridize "$kind"
-		run --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 2s --format json
-		expect_status 0
+		expect_run 0 --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 2s --format json
 		echo "$output" >report.json
 		stop_pid "$WORKLOAD_PID"
 		jq '[.tables.operator[] | select(.name == "ImperativeBulk" or (.name | contains(","))) | {name, count, total_ns, self_ns}]' \
@@ -47,8 +40,7 @@ setup() {
 
 @test "A bulk is the parent of its operators in the trace, and they follow one another inside it" {
 	shared_workload --tiny
-	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --trace t.json --format json
-	expect_status 0
+	expect_run 0 --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --trace t.json --format json
 	python3 - <<'PY'
 import json
 spans = [e for e in json.load(open('t.json'))['traceEvents'] if e['ph'] == 'X' and e['cat'] == 'cpu_op']
@@ -75,15 +67,12 @@ throws_as_without() { # ENGINE
 	local plain
 	export MXNET_ENGINE_TYPE=$1
 	start_ready plain "$PYTHON" "$REPO/tests/inside/custom.py" --throw 40
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
+	end_pid "$READY_PID" USR1
 	plain=$(tail -n 1 "$(out plain)")
 	[[ $plain == "caught 40 in_bulk, 40 alone, 40 in_custom, 40 in_python, 40 in_store" ]]
 	start_ready thrower "$PYTHON" "$REPO/tests/inside/custom.py" --throw 40
 	start_mxbpf --pid "$READY_PID" "${@:2}" --layers --trace t.json --format json
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
-	wait_exit "$MXBPF_PID"
+	end_ready
 	[[ $(tail -n 1 "$(out thrower)") == "$plain" ]]
 	[[ $(jq '.loss.dropped' "$(out mxbpf)") == 0 ]]
 	# The naive engine charges operators after a failed custom operator to it, and failed ones among them have no row,
@@ -109,9 +98,7 @@ throws_as_without() { # ENGINE
 @test "An operator in a bulk that was pushed before the window is in flight without a name, and no alarm" {
 	start_ready pushed "$PYTHON" "$REPO/tests/inside/custom.py" --pushed
 	start_mxbpf --pid "$READY_PID" --format json
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
-	wait_exit "$MXBPF_PID"
+	end_ready
 	jq -c '.loss, (.tables.operator[] | [.name, .count])' "$(out mxbpf)"
 	jq -e '.loss | .dropped + .truncated + .unreadable == 0 and .unmatched >= 2' "$(out mxbpf)"
 	jq -e '.tables.operator | map({(.name): .count}) | add | .Dropout == 2' "$(out mxbpf)"

@@ -17,8 +17,7 @@ dumps() {
 	start_mxbpf --pid "$WORKLOAD_PID" --interval 300ms "$@"
 	timeout 60 bash -c 'until [[ $(grep -c "$0" "$1") -ge $2 ]]; do [[ -d /proc/$3 ]] || exit 1; done' \
 		"${MARK:-schema_version}" "$(out mxbpf)" "$n" "$MXBPF_PID"
-	kill -s INT "$MXBPF_PID"
-	wait_exit "$MXBPF_PID"
+	end_pid "$MXBPF_PID"
 }
 
 rows_of() { # prints `NAME DEVICE COUNT` of each row, summed over all documents
@@ -101,8 +100,7 @@ rows_of() { # prints `NAME DEVICE COUNT` of each row, summed over all documents
 	[[ $(wc -l <"$(out mxbpf)") == "$before" ]]
 	kill -s USR2 "$MXBPF_PID"
 	wait_new_line "$(out mxbpf)" schema_version
-	kill -s INT "$MXBPF_PID"
-	wait_exit "$MXBPF_PID"
+	end_pid "$MXBPF_PID"
 	jq -s -e 'map(.window.paused_ns // 0) | map(select(. > 0)) | length == 1 and .[0] > 900000000' "$(out mxbpf)"
 }
 
@@ -136,8 +134,7 @@ rows_of() { # prints `NAME DEVICE COUNT` of each row, summed over all documents
 	local t=$BATS_TEST_TMPDIR
 	shared_workload --tiny
 	echo mine >"$t/k-000002.pftrace"
-	run "$MXBPF" --pid "$WORKLOAD_PID" -d 3500ms --trace "$t/k.pftrace" --trace-every 1s --keep 2
-	expect_status 1
+	expect_run 1 "$MXBPF" --pid "$WORKLOAD_PID" -d 3500ms --trace "$t/k.pftrace" --trace-every 1s --keep 2
 	expect_re "k-000002.pftrace exists and is not a file of format pftrace that mxbpf wrote" "$output"
 	expect_re 'wrote 3 traces' "$output" # the session goes on
 	[[ $(cd "$t" && echo k-*) == 'k-000002.pftrace k-000003.pftrace k-000004.pftrace' ]]

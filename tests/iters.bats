@@ -4,10 +4,7 @@
 
 load helpers
 
-setup() {
-	need_root
-	cd "$BATS_TEST_TMPDIR"
-}
+setup() { root_setup; }
 
 # recorded RUNTIME PYTHON MODE...: makes loops.mxd and the programs' own accounts, once for all tests that need them.
 recorded() {
@@ -121,8 +118,7 @@ agree() {
 	kill -s USR2 "$MXBPF_PID"
 	wait_line "$(err mxbpf)" '^(mxbpf: )?resumed, ' "$MXBPF_PID"
 	wait_new_line "$(out workload)" '^step'
-	kill -s INT "$MXBPF_PID"
-	wait_exit "$MXBPF_PID"
+	end_pid "$MXBPF_PID"
 	jq -e '.iterations.loops[0] as $l | $l.count > 3 and $l.max_ns < .window.paused_ns and $l.total_ns <= .window.duration_ns' \
 		"$(out mxbpf)"
 }

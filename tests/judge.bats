@@ -6,11 +6,7 @@ load helpers
 
 JUDGE=$REPO/tests/judge
 
-setup() {
-	need_root
-	need_mxnet
-	cd "$BATS_TEST_TMPDIR"
-}
+setup() { root_setup mxnet; }
 
 compare() { "$PYTHON" "$JUDGE/compare.py" "$@"; }
 
@@ -26,8 +22,7 @@ naive() { MXNET_ENGINE_TYPE=NaiveEngine "$PYTHON" "$@" --builtin naive; }
 
 @test "MXNet's trace without bulking shows no bulk, so that both profilers see the same operators" {
 	"$PYTHON" "$JUDGE/prog.py" --builtin builtin --no-aggregate
-	run jq -r '.traceEvents[] | select(.cat == "operator") | .name' builtin.trace.json
-	expect_status 0
+	expect_run 0 jq -r '.traceEvents[] | select(.cat == "operator") | .name' builtin.trace.json
 	expect_re '^_backward_Convolution$' "$output"
 	[[ $output != *ImperativeBulk* ]]
 }
@@ -76,7 +71,6 @@ documented() { # NAME
 		'.tables["Device Storage"][0].alloc_bytes += 4'; do
 		jq "$change" mxbpf.json >changed.json
 		echo "$change"
-		run compare builtin changed.json --bytes-of naive
-		expect_status 1
+		expect_run 1 compare builtin changed.json --bytes-of naive
 	done
 }

@@ -65,7 +65,6 @@ judged() { # PROGRAM
 		'.tables.operator[0].self_alloc_bytes += 4'; do
 		jq "$change" mxbpf.json >changed.json
 		echo "$change"
-		run compare builtin.json changed.json
-		expect_status 1
+		expect_run 1 compare builtin.json changed.json
 	done
 }

@@ -38,13 +38,9 @@ environment() {
 }
 
 setup() {
-	need_root
-	need_torch
+	root_setup torch
 	environment
-	cd "$BATS_TEST_TMPDIR" || return 1
 }
-
-teardown() { kill_started; }
 
 # start_fake HOW [COMMAND...]: sets READY_PID. The command runs the program, such as in another namespace.
 start_fake() {
@@ -135,20 +131,16 @@ interrupt() {
 
 @test "A process that cannot be asked is refused with the reason and what helps" {
 	start_ready plain python3 -c 'import os, time; print("ready", os.getpid(), flush=True); time.sleep(600)' >/dev/null
-	run "${TRACE[@]}" --pid "$READY_PID"
-	expect_status 3
+	expect_run 3 "${TRACE[@]}" --pid "$READY_PID"
 	expect_re 'has not loaded PyTorch' "$output"
 	start_torch --tiny >/dev/null
-	run "${TRACE[@]}" --pid "$WORKLOAD_PID"
-	expect_status 3
+	expect_run 3 "${TRACE[@]}" --pid "$WORKLOAD_PID"
 	expect_re 'was not started with KINETO_USE_DAEMON=1.*restart it.*mxbpf --pid [0-9]+ --trace' "$output"
 	start_bg gone true
 	wait_exit "$BG_PID"
-	run "${TRACE[@]}" --pid "$BG_PID"
-	expect_status 3
+	expect_run 3 "${TRACE[@]}" --pid "$BG_PID"
 	start_fake trace
-	run "${TRACE[@]}" --pid "$READY_PID" -o trace.pftrace
-	expect_status 2
+	expect_run 2 "${TRACE[@]}" --pid "$READY_PID" -o trace.pftrace
 	expect_re 'ends with .json' "$output"
 	nothing_left
 }
@@ -162,8 +154,7 @@ print("ready", os.getpid(), flush=True)
 while True: print(len(s.recv(9999)), flush=True)' >/dev/null
 	local owner=$READY_PID
 	start_fake mute
-	run "${TRACE[@]}" --pid "$READY_PID"
-	expect_status 1
+	expect_run 1 "${TRACE[@]}" --pid "$READY_PID"
 	expect_re "process $owner \(python3\) answers Kineto here already.*dyno gputrace --pids $READY_PID" "$output"
 	"${IN[@]}" grep -q '@dynolog@' /proc/net/unix
 	[[ -z $(ls "$KINETO_ONDEMAND_TRACE_DIR") ]]
@@ -230,14 +221,12 @@ while True: print(len(s.recv(9999)), flush=True)' >/dev/null
 	# shellcheck disable=SC2016 # for that shell
 	start_ready own "${IN[@]}" env -u KINETO_ONDEMAND_TRACE_DIR bash -c 'exec <"$1" && exec "${@:2}" /usr/bin/python3 - trace' \
 		bash "${FAKE[1]}" "${user[@]}" >/dev/null
-	run "${user[@]}" "$MXBPF" trace --via kineto --pid "$READY_PID"
-	expect_status 4
+	expect_run 4 "${user[@]}" "$MXBPF" trace --via kineto --pid "$READY_PID"
 	expect_re 'in another network namespace.*KINETO_IPC_SOCKET_DIR=DIR' "$output"
 	run -0 --separate-stderr "${IN[@]}" "${user[@]}" "$MXBPF" trace --via kineto --pid "$READY_PID" -o -
 	[[ $(jq -r '.traceEvents[].name' <<<"$output") == "by $READY_PID" ]]
 	start_fake mute
-	run "${IN[@]}" "${user[@]}" "$MXBPF" trace --via kineto --pid "$READY_PID"
-	expect_status 4
+	expect_run 4 "${IN[@]}" "${user[@]}" "$MXBPF" trace --via kineto --pid "$READY_PID"
 	nothing_left
 }
 

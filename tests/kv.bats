@@ -4,14 +4,8 @@
 load helpers
 
 setup() {
-	need_root
-	need_mxnet
+	root_setup mxnet
 	KV=$REPO/tests/workload/mxnet_kv.py
-	cd "$BATS_TEST_TMPDIR" || return 1
-}
-
-teardown() {
-	kill_started
 }
 
 # Compares PROGRAM's own rows in OUTPUT with the report's rows.

@@ -60,8 +60,7 @@ counts() { # JSON
 		"$BATS_TEST_TMPDIR/t.json"
 	[[ $(jq '[.traceEvents[] | select(.cat == "cpu_op" and (.name | startswith("inductor")))] | length' "$BATS_TEST_TMPDIR/t.json") == 0 ]]
 	# The torch layout omits them.
-	run --separate-stderr "$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd" --layout torch
-	expect_status 0
+	expect_run 0 --separate-stderr "$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd" --layout torch
 	expect_re '^ *aten::ones ' "$output"
 	! expect_re 'inductor' "$output" 2>/dev/null
 }
@@ -90,14 +89,12 @@ for _ in range(21):
 	local pid=$BG_PID
 	exec 9>"$BATS_TEST_TMPDIR/in"
 	wait_line "$(out later)" '^here'
-	run --separate-stderr "$MXBPF" --exact --pid "$pid"
-	expect_status 3
+	expect_run 3 --separate-stderr "$MXBPF" --exact --pid "$pid"
 	start_bg mxbpf "$MXBPF" --exact --wait --pid "$pid" --format json
 	wait_line "$(err mxbpf)" "^waiting until process $pid \(.*\) or a child of it loads libmxnet\.so\* \(MXNet\), libtorch_cpu\.so\* \(PyTorch\); Ctrl-C ends"
 	echo >&9
 	wait_line "$(out later)" '^half'
-	run --separate-stderr "$MXBPF" --exact --pid "$pid"
-	expect_status 3
+	expect_run 3 --separate-stderr "$MXBPF" --exact --pid "$pid"
 	echo >&9
 	wait_line "$(err mxbpf)" '^attached: [0-9]+ probes'
 	wait_line "$(out later)" '^imported'
@@ -125,8 +122,7 @@ for _ in range(21):
 	[[ $status == 3 ]]
 	expect_re 'loaded no supported library' "$(<"$(err mxbpf)")"
 	no_new_links "$links"
-	run --separate-stderr "$MXBPF" --wait -- true
-	expect_status 2
+	expect_run 2 --separate-stderr "$MXBPF" --wait -- true
 }
 
 # bats test_tags=place
@@ -136,14 +132,11 @@ for _ in range(21):
 	LD_PRELOAD=./libmxnet.so start_ready both "$O/toy/libtorch_cpu.so" >/dev/null
 	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 200ms
 	expect_re '^runtime +PyTorch is loaded, too, but not profiled; use --runtime pytorch$' "$output"
-	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 2s --runtime pytorch --probes op --format json
-	expect_status 0
+	expect_run 0 --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 2s --runtime pytorch --probes op --format json
 	jq -e '.tables.operator | length == 2' <<<"$output"
 	jq -e '.window.notes[0] | .name == "runtime" and (.text | startswith("MXNet is loaded, too"))' <<<"$output"
-	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" --runtime jax
-	expect_status 2
+	expect_run 2 --separate-stderr "$MXBPF" --exact --pid "$READY_PID" --runtime jax
 	start_ready one "$O/toy/libtorch_cpu.so" >/dev/null
-	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" --runtime mxnet
-	expect_status 3
+	expect_run 3 --separate-stderr "$MXBPF" --exact --pid "$READY_PID" --runtime mxnet
 	expect_re '\(looked for libmxnet\.so\* \(MXNet\)\)' "$stderr"
 }

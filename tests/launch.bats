@@ -11,10 +11,8 @@ setup() {
 }
 
 @test "mxbpf returns the command's exit status, or 128 plus the signal that ended it" {
-	run "$MXBPF" -- sh -c 'exit 7'
-	expect_status 7
-	run "$MXBPF" -- sh -c 'kill -s TERM $$'
-	expect_status 143
+	expect_run 7 "$MXBPF" -- sh -c 'exit 7'
+	expect_run 143 "$MXBPF" -- sh -c 'kill -s TERM $$'
 }
 
 @test "A missing command gives one line and exit code 127, one without execute permission 126" {
@@ -24,8 +22,7 @@ setup() {
 }
 
 @test "A command without a runtime runs to its end, and mxbpf says that nothing was recorded" {
-	run --separate-stderr "$MXBPF" -- echo hello
-	expect_status 3
+	expect_run 3 --separate-stderr "$MXBPF" -- echo hello
 	[[ $output == hello ]]
 	expect_re 'loaded no supported library \(looked for libmxnet' "$stderr"
 }
@@ -62,12 +59,10 @@ as_sudo() { # MXBPF_ARGS...
 
 @test "-f json on stdout is only JSON with the command's output on stderr, and -o FILE leaves both in place" {
 	local train=("${TRAIN[@]}" --tiny --steps 3 --print-result)
-	run --separate-stderr "$MXBPF" --exact -q -f json -- "${train[@]}"
-	expect_status 0
+	expect_run 0 --separate-stderr "$MXBPF" --exact -q -f json -- "${train[@]}"
 	jq -e '.tables.operator | length > 3' <<<"$output"
 	expect_re '^result ' "$stderr"
-	run --separate-stderr "$MXBPF" --exact -q -o "$BATS_TEST_TMPDIR/t.csv" -- "${train[@]}"
-	expect_status 0
+	expect_run 0 --separate-stderr "$MXBPF" --exact -q -o "$BATS_TEST_TMPDIR/t.csv" -- "${train[@]}"
 	[[ -z $stderr && ${lines[0]} == ready* && ${lines[-1]} == result* ]]
 	expect_re '^"operator",' "$(<"$BATS_TEST_TMPDIR/t.csv")"
 }
@@ -145,14 +140,12 @@ count_calls() { first_calls "$BATS_TEST_TMPDIR/p.py" >calls; }
 @test "The result of a launched job is bit-identical" {
 	local args=(--tiny --steps 50 --seed 3 --print-result) plain
 	plain=$("${TRAIN[@]}" "${args[@]}" | grep ^result)
-	run --separate-stderr "$MXBPF" -q --trace "$BATS_TEST_TMPDIR/t.json" -- "${TRAIN[@]}" "${args[@]}"
-	expect_status 0
+	expect_run 0 --separate-stderr "$MXBPF" -q --trace "$BATS_TEST_TMPDIR/t.json" -- "${TRAIN[@]}" "${args[@]}"
 	[[ $(grep ^result <<<"$output") == "$plain" ]]
 }
 
 @test "record -- COMMAND writes a recording of the whole run" {
-	run --separate-stderr "$MXBPF" record -o "$BATS_TEST_TMPDIR/r.mxd" -- "${TRAIN[@]}" --tiny --steps 7
-	expect_status 0
+	expect_run 0 --separate-stderr "$MXBPF" record -o "$BATS_TEST_TMPDIR/r.mxd" -- "${TRAIN[@]}" --tiny --steps 7
 	run "$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd" --format json
 	[[ $(jq '[.tables.MXNET_C_API[] | select(.name == "MXAutogradBackwardEx").count] | add' <<<"$output") == 7 ]]
 }
@@ -167,8 +160,7 @@ count_calls() { first_calls "$BATS_TEST_TMPDIR/p.py" >calls; }
 @test "A signal to mxbpf is passed to the command, and mxbpf waits for its end" {
 	start_bg mxbpf "$MXBPF" --exact --format json -- "${TRAIN[@]}" --tiny --print-result
 	wait_line "$(err mxbpf)" '^ready'
-	kill -s TERM "$BG_PID"
-	wait_exit "$BG_PID"
+	end_pid "$BG_PID" TERM
 	expect_re '^result ' "$(<"$(err mxbpf)")" # TERM lets the program end normally
 	jq -e '.tables.operator | length > 3' "$(out mxbpf)"
 }

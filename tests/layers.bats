@@ -4,11 +4,7 @@
 
 load helpers
 
-setup() {
-	need_root
-	need_mxnet
-	cd "$BATS_TEST_TMPDIR"
-}
+setup() { root_setup mxnet; }
 
 STEPS=10
 
@@ -38,9 +34,7 @@ of_model() { # ARGUMENTS...
 	start_bg mxbpf "$MXBPF" record --pid "$READY_PID" --layers --probes op,inside -o layers.mxb
 	MXBPF_PID=$BG_PID
 	wait_line "$(err mxbpf)" '^(mxbpf: )?attached: [0-9]+ probes' "$MXBPF_PID"
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
-	wait_exit "$MXBPF_PID"
+	end_ready
 	tail -n 1 "$(out job)" >nodes.json
 	"$MXBPF" report layers.mxb --by event --format json >events.json
 	"$MXBPF" report layers.mxb --by layer --format json >layers.json
@@ -72,13 +66,11 @@ of_model() { # ARGUMENTS...
 
 @test "--by layer without --layers names the missing option, and --layers is refused for PyTorch" {
 	start_workload --tiny
-	run "$MXBPF" --exact --pid "$WORKLOAD_PID" --by layer -d 1s
-	expect_status 2
+	expect_run 2 "$MXBPF" --exact --pid "$WORKLOAD_PID" --by layer -d 1s
 	expect_re -- '--layers' "$output"
 	stop_pid "$WORKLOAD_PID"
 	need_torch
 	torch_server
-	run "$MXBPF" --exact --pid "$SERVER_PID" --layers -d 1s
-	expect_status 2
+	expect_run 2 "$MXBPF" --exact --pid "$SERVER_PID" --layers -d 1s
 	expect_re 'layers' "$output"
 }

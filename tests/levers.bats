@@ -5,10 +5,7 @@
 
 load helpers
 
-setup() {
-	need_root
-	cd "$BATS_TEST_TMPDIR"
-}
+setup() { root_setup; }
 
 counts() { # TABLE JSON [FILTER]
 	jq -S --arg table "$1" "[.tables[\$table][] | ${3:-.} | {(.name): .count}] | add" "$2"
@@ -120,11 +117,9 @@ print("ready", os.getpid(), flush=True)
 while True:
     array.shape
     time.sleep(0.01)' >/dev/null
-	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 500ms
-	expect_status 5
+	expect_run 5 --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 500ms
 	expect_re 'it called none of the probed functions .*; --api all probes every function of the C API' "$stderr"
-	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 500ms --api all
-	expect_status 0
+	expect_run 0 --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 500ms --api all
 	expect_re '^MXNDArrayGetShape' "$output"
 }
 
@@ -155,8 +150,7 @@ while True:
 		END { some = hits["some"] / calls["some"]; all = hits["all"] / calls["all"]; print some, all; exit !(some > 0 && some * 2 < all) }' all some
 	expect_re '^ops +mm: ' "$(<some)"
 	expect_re '^left out [0-9,]+ calls' "$(<some)"
-	run "$MXBPF" check --pid "$WORKLOAD_PID" --ops 'conv*,mm'
-	expect_status 0
+	expect_run 0 "$MXBPF" check --pid "$WORKLOAD_PID" --ops 'conv*,mm'
 	expect_re 'ok +--ops +matches [0-9]+ of 3[01][0-9]+ operator functions' "$output"
 }
 
@@ -177,16 +171,13 @@ while True:
 	need_mxnet
 	need_torch
 	start_workload --tiny
-	run --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 1s --ops log_sotfmax --probes op
-	expect_status 3
+	expect_run 3 --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 1s --ops log_sotfmax --probes op
 	expect_re "no operator matched --ops 'log_sotfmax'; nearest: log_softmax" "$stderr"
 	kill_started
 	start_torch --tiny
-	run --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 1s --ops 'covn2d'
-	expect_status 3
+	expect_run 3 --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 1s --ops 'covn2d'
 	expect_re "warning: --ops 'covn2d' matches none of 3[01][0-9]+ operator functions \(nearest: .*conv2d" "$stderr"
-	run "$MXBPF" check --pid "$WORKLOAD_PID" --ops 'covn2d'
-	expect_status 3
+	expect_run 3 "$MXBPF" check --pid "$WORKLOAD_PID" --ops 'covn2d'
 	expect_re 'NO +--ops +matches none of 3[01][0-9]+ operator functions; nearest: .*conv2d' "$output"
 	kill_started
 	start_code forward 'import os, torch
@@ -194,16 +185,14 @@ a = torch.ones(4, 4)
 print("ready", os.getpid(), flush=True)
 while True:
     a @ a' >/dev/null # this program runs no other operator
-	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 1s --ops 'covn2d'
-	expect_status 3
+	expect_run 3 --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 1s --ops 'covn2d'
 }
 
 @test "Conflicting options and wrong values are refused" {
 	local words
 	while read -r words; do
 		# shellcheck disable=SC2086 # words
-		run "$MXBPF" --pid 1 $words
-		expect_status 2
+		expect_run 2 "$MXBPF" --pid 1 $words
 	done <<-'END'
 		--probes op --api work
 		--probes api --ops mm
@@ -217,8 +206,7 @@ while True:
 	END
 	need_torch
 	start_torch --tiny
-	run "$MXBPF" --exact --pid "$WORKLOAD_PID" --api work -d 1s
-	expect_status 2
+	expect_run 2 "$MXBPF" --exact --pid "$WORKLOAD_PID" --api work -d 1s
 	expect_re 'mxbpf probes no C API of PyTorch' "$output"
 }
 
@@ -263,8 +251,7 @@ probes_of() { cat /proc/"$1"/fdinfo/* 2>/dev/null | awk '$1 == "uprobe_cnt:" {n 
 	((left >= 1 && left <= 3))
 	wait_new_line "$(out workload)" '^step'
 	wait_new_line "$(out workload)" '^step'
-	kill -s INT "$MXBPF_PID"
-	wait_exit "$MXBPF_PID"
+	end_pid "$MXBPF_PID"
 	local hits iterations
 	hits=$(sed -nE 's/^events .* from ([0-9,]+) probe hits/\1/p' "$(out mxbpf)" | tr -d ,)
 	iterations=$(sed -nE 's/^windows +the tables cover 1 of ([0-9,]+) iterations.*/\1/p' "$(out mxbpf)" | tr -d ,)
@@ -282,8 +269,7 @@ probes_of() { cat /proc/"$1"/fdinfo/* 2>/dev/null | awk '$1 == "uprobe_cnt:" {n 
 	wait_line "$(err mxbpf)" '^resumed, ' "$MXBPF_PID"
 	wait_new_line "$(err mxbpf)" 'all but one detached in '
 	wait_new_line "$(err mxbpf)" 'all but one detached in '
-	kill -s INT "$MXBPF_PID"
-	wait_exit "$MXBPF_PID"
+	end_pid "$MXBPF_PID"
 	local n
 	n=$("$MXBPF" report r.mxd --format json | jq '.window | select(.iterations > .sampled_iterations and
 		.paused_ns > .duration_ns) | .sampled_iterations')
@@ -320,8 +306,7 @@ windows() { # N
 	need_mxnet
 	start_ready thrower "$PYTHON" "$REPO/tests/workload/mxnet_throw.py" --times 4000
 	start_mxbpf --pid "$READY_PID" --iterations 2/5 -v --format json
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID" 100
+	end_pid "$READY_PID" USR1 100
 	wait_exit "$MXBPF_PID"
 	[[ $(tail -n 1 "$(out thrower)") == 'caught 4000 sync, 4000 async' ]]
 	(($(grep -c 'all but one detached in ' "$(err mxbpf)") >= 2))
@@ -359,8 +344,7 @@ a = torch.ones(4, 4)
 print("ready", os.getpid(), flush=True)
 while True:
     a @ a' >/dev/null
-	run --separate-stderr "$MXBPF" --pid "$READY_PID" --iterations 1/10 -d 11s
-	expect_status 5
+	expect_run 5 --separate-stderr "$MXBPF" --pid "$READY_PID" --iterations 1/10 -d 11s
 	expect_re 'no iteration has ended in 10 s.* the step\(\) of an optimizer' "$stderr"
 	expect_re 'no event was recorded: 0 iterations ended in 11\.. s' "$stderr"
 }

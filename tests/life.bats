@@ -5,11 +5,7 @@
 
 load helpers
 
-setup() {
-	need_root
-	need_mxnet
-	cd "$BATS_TEST_TMPDIR" || return 1
-}
+setup() { root_setup mxnet; }
 
 ROUNDS=3
 
@@ -138,9 +134,7 @@ chain_holds() {
 @test "Options that --life does not support are refused before anything is attached" {
 	need_torch
 	torch_server
-	run --separate-stderr "$MXBPF" --pid "$SERVER_PID" --life
-	expect_status 2
+	expect_run 2 --separate-stderr "$MXBPF" --pid "$SERVER_PID" --life
 	expect_re 'life: PyTorch has no queue of operators' "$stderr"
-	run --separate-stderr "$MXBPF" --pid "$SERVER_PID" --life --layout mxnet
-	expect_status 2
+	expect_run 2 --separate-stderr "$MXBPF" --pid "$SERVER_PID" --life --layout mxnet
 }

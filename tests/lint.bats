@@ -18,8 +18,7 @@ expect_offence() {
 	mkdir -p "$(dirname "$file")"
 	printf '/* SPDX-License-Identifier: Apache-2.0 */\n%s\n' "$2" >"$file"
 	cd "$BATS_TEST_TMPDIR/tree"
-	run python3 "$REPO/tests/lint/tree.py" "$1"
-	expect_status 1
+	expect_run 1 python3 "$REPO/tests/lint/tree.py" "$1"
 	expect_re "^$1:[0-9]+: .*$3" "$output"
 }
 
@@ -49,20 +48,17 @@ expect_offence() {
 	mkdir -p "$big/user/base"
 	cd "$big"
 	for i in {1..8}; do { echo '// SPDX-License-Identifier: Apache-2.0' && seq 750; } >"user/base/$i.c"; done
-	run python3 "$REPO/tests/lint/tree.py" user/base/*.c
-	expect_status 1
+	expect_run 1 python3 "$REPO/tests/lint/tree.py" user/base/*.c
 	expect_re 'user/base:1: room of 6008 lines, at most 6000' "$output"
 	sed "s/'base': ('',/'base': ('view',/" "$REPO/tests/lint/tree.py" >tree.py
-	run python3 tree.py
-	expect_status 1
+	expect_run 1 python3 tree.py
 	expect_re 'circle of rooms: base sees view sees base' "$output"
 	mkdir -p user/feature/{a,b}
 	printf '%s\n' '// SPDX-License-Identifier: Apache-2.0' '#include "feature/b/b.h"' >user/feature/a/fold.c
 	printf '%s\n' '// SPDX-License-Identifier: Apache-2.0' '#include "feature/a/sheet.h"' >user/feature/b/sheet.c # another layer
 	python3 "$REPO/tests/lint/tree.py" user/feature/{a/fold,b/sheet}.c
 	printf '%s\n' '// SPDX-License-Identifier: Apache-2.0' '#include "feature/a/a.h"' >user/feature/b/fold.c
-	run python3 "$REPO/tests/lint/tree.py" user/feature/{a,b}/*.c
-	expect_status 1
+	expect_run 1 python3 "$REPO/tests/lint/tree.py" user/feature/{a,b}/*.c
 	expect_re 'circle of rooms: a, feature.fold sees b, feature.fold sees a, feature.fold' "$output"
 }
 

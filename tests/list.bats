@@ -59,8 +59,7 @@ list_alone() { # BEFORE COMMAND...
 
 @test "A PyTorch job is listed with the groups that PyTorch has" {
 	start_torch
-	run --separate-stderr "$MXBPF" list
-	expect_status 0
+	expect_run 0 --separate-stderr "$MXBPF" list
 	expect_re "^$READY_PID +[^ ]+ +PyTorch 2\.13\.0 [^ ]* +[^ ]+ +yes +.*libtorch_cpu\.so$" "$output"
 	"$MXBPF" list --format json | jq -e --argjson pid "$READY_PID" '.processes[] | select(.pid == $pid) |
 		.runtime == "PyTorch" and .attachable and .groups == ["op", "mem"]'
@@ -68,16 +67,13 @@ list_alone() { # BEFORE COMMAND...
 
 @test "An unknown build is listed with the features that work on it, and they do" {
 	start_fake
-	run --separate-stderr "$MXBPF" list
-	expect_status 0
+	expect_run 0 --separate-stderr "$MXBPF" list
 	expect_re "^$READY_PID +loads +MXNet \? .* api,wait only +.*libmxnet\.so$" "$output"
 	"$MXBPF" list --format json | jq -e --argjson pid "$READY_PID" '.processes[] | select(.pid == $pid) |
 		.version == null and .attachable and .groups == ["api", "wait"] and (.reason | test("not verified for this build"))'
-	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 1ms --api all
-	expect_status 3
+	expect_run 3 --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 1ms --api all
 	expect_re 'not verified for this build' "$stderr"
-	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 1ms --probes api,wait --api all
-	expect_status 5
+	expect_run 5 --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 1ms --probes api,wait --api all
 	expect_re '^attached: 4 probes' "$stderr"
 }
 
@@ -118,8 +114,7 @@ list_alone() { # BEFORE COMMAND...
 	start_fake setpriv --reuid 65534 --regid 65534 --clear-groups
 	local fake=$READY_PID
 	start_workload --tiny
-	run --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups "$(for_others "$MXBPF")" list
-	expect_status 0
+	expect_run 0 --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups "$(for_others "$MXBPF")" list
 	expect_re "^$fake .* no: permission " "$output"
 	[[ -z $(line_of "$WORKLOAD_PID") ]]
 	expect_re '^mxbpf: warning: [0-9]+ of [0-9]+ processes cannot be read: run mxbpf with sudo$' "$stderr"
@@ -141,12 +136,10 @@ list_alone() { # BEFORE COMMAND...
 }
 
 @test "An empty list gives one line and exit code 3" {
-	run --separate-stderr unshare --pid --fork --mount-proc "$MXBPF" list
-	expect_status 3
+	expect_run 3 --separate-stderr unshare --pid --fork --mount-proc "$MXBPF" list
 	[[ -z $output && ${#stderr_lines[@]} == 1 ]]
 	expect_re '^mxbpf: error: no process has loaded MXNet' "$stderr"
-	run --separate-stderr unshare --pid --fork --mount-proc "$MXBPF" list --format json
-	expect_status 3
+	expect_run 3 --separate-stderr unshare --pid --fork --mount-proc "$MXBPF" list --format json
 	jq -e '.processes == [] and .looked_at >= 1' <<<"$output"
 }
 

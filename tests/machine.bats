@@ -8,9 +8,7 @@ PERFETTO=$REPO/tests/perfetto
 DEPS=$O/deps/perfetto
 
 setup() {
-	need_root
-	need_mxnet
-	cd "$BATS_TEST_TMPDIR" || return 1
+	root_setup mxnet
 	make_group
 	shared_workload --steps 1000000 # nearly all of its CPU time is in operators, so a limit throttles one of them
 	JOB_PID=$WORKLOAD_PID

@@ -6,11 +6,7 @@ load helpers
 
 MARKS=$REPO/tests/marks
 
-setup() {
-	need_root
-	need_mxnet
-	cd "$BATS_TEST_TMPDIR"
-}
+setup() { root_setup mxnet; }
 
 compare() { "$PYTHON" "$MARKS/compare.py" told.json "$@"; }
 
@@ -47,8 +43,7 @@ valid() { "$PYTHON" -W ignore -m jsonschema -i "$1" "$O/report.schema.json"; }
 	"$MXBPF" report --all r.mxd >table.txt
 	"$MXBPF" report r.mxd --layout mxnet >mxnet.txt
 	"$MXBPF" report r.mxd --format csv >t.csv
-	run grep -lP '[\x00-\x08\x0b-\x1f\x7f]' table.txt mxnet.txt t.csv
-	expect_status 1
+	expect_run 1 grep -lP '[\x00-\x08\x0b-\x1f\x7f]' table.txt mxnet.txt t.csv
 	# Each line of the CSV has as many cells as the heading.
 	"$PYTHON" -c 'import csv, sys
 rows = list(csv.reader(open("t.csv", newline="")))

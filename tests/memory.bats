@@ -6,12 +6,7 @@ load helpers
 
 PROGS=$REPO/tests/memory
 
-setup() {
-	need_root
-	need_mxnet
-	need_torch
-	cd "$BATS_TEST_TMPDIR"
-}
+setup() { root_setup mxnet torch; }
 
 held() { # MXBPF_ARGS RUNTIME ARGS...
 	local python=("$PYTHON")

@@ -6,15 +6,7 @@ load helpers
 
 READERS=$O/deps/readers/bin/python
 
-setup() {
-	need_root
-	need_mxnet
-	cd "$BATS_TEST_TMPDIR" || return 1
-}
-
-teardown() {
-	kill_started
-}
+setup() { root_setup mxnet; }
 
 # recorded NAME RANK: records one of two workers on a host named NAME, with RANK + 1 rounds. All tests share the recordings,
 # of which alpha comes before beta.

@@ -9,8 +9,6 @@ setup() {
 	need_root
 }
 
-teardown() { kill_started; }
-
 # Starts a program that hangs; sets HANG_PID.
 start_hang() {
 	start_ready hang "$O/toy/hang" >/dev/null
@@ -273,8 +271,7 @@ in_interpreters_on() { # VERSION
 
 @test "now says why a process with several interpreters of CPython 3.11 has no Python stacks" {
 	start_ready hang /usr/bin/python3 "$REPO/tests/stacks/interpreters.py" "$O/toy/libmxnet.so" "$BATS_TEST_TMPDIR/said.json" --shared --hang >/dev/null
-	run --separate-stderr "$MXBPF" now --pid "$READY_PID" -d 100ms
-	expect_status 0
+	expect_run 0 --separate-stderr "$MXBPF" now --pid "$READY_PID" -d 100ms
 	expect_re "no Python stacks of process $READY_PID: its Python 3.11 has made several interpreters" "$stderr"
 	! grep -q '^  python' <<<"$output"
 }
@@ -288,8 +285,7 @@ in_interpreters_on() { # VERSION
 	[[ $(awk '/^State:/ { print $2 }' "/proc/$HANG_PID/status") == T ]]
 	kill -CONT "$HANG_PID"
 	go_on
-	run "$MXBPF" now --pid "$HANG_PID"
-	expect_status 3
+	expect_run 3 "$MXBPF" now --pid "$HANG_PID"
 	expect_re "no process with pid $HANG_PID" "$output"
 }
 
@@ -312,8 +308,7 @@ in_interpreters_on() { # VERSION
 	stop_pid "$READY_PID" KILL
 	start_hang
 	hang
-	run --separate-stderr "$MXBPF" now --pid "$HANG_PID" -d 100ms
-	expect_status 0
+	expect_run 0 --separate-stderr "$MXBPF" now --pid "$HANG_PID" -d 100ms
 	expect_re '^thread [0-9]+ \(caller\): sleeping in futex \(' "$output"
 	expect_re "^thread [0-9]+ \(hang\): .*for a lock that thread $HANG_PID \(hang\) holds$" "$output"
 	expect_re 'ExecuteOprBlock  libmxnet.so  \[operator\]$' "$output"
@@ -321,11 +316,8 @@ in_interpreters_on() { # VERSION
 }
 
 @test "now refuses options that do not apply to it" {
-	run "$MXBPF" now
-	expect_status 2
-	run "$MXBPF" now --pid $$ --by name
-	expect_status 2
-	run "$MXBPF" now --pid $$
-	expect_status 3
+	expect_run 2 "$MXBPF" now
+	expect_run 2 "$MXBPF" now --pid $$ --by name
+	expect_run 3 "$MXBPF" now --pid $$
 	expect_re 'looked for libmxnet' "$output"
 }

@@ -4,13 +4,7 @@
 
 load helpers
 
-setup() {
-	need_root
-	need_torch
-	cd "$BATS_TEST_TMPDIR"
-}
-
-teardown() { kill_started; }
+setup() { root_setup torch; }
 
 in_futex() { # PID: its main thread sleeps in a lock
 	[[ $(cut -d' ' -f1 "/proc/$1/syscall") == 202 ]]

@@ -7,13 +7,11 @@ load helpers
 N=$REPO/tests/nvtx
 
 setup() {
-	need_root
-	need_torch
+	root_setup torch
 	[[ -d $O/deps/nvtx ]] || skip "no NVTX at $O/deps/nvtx: run tests/setup.sh"
 	PYTHONPATH=$(echo "$O"/deps/nvtx/lib/python3*/site-packages)
 	NVTX=$PYTHONPATH/nvidia/nvtx
 	export PYTHONPATH
-	cd "$BATS_TEST_TMPDIR"
 }
 
 # Builds a library of ranges.c: with the functions that the headers define, or with those of libnvToolsExt.
@@ -28,8 +26,7 @@ counts() { jq -c '[.tables["NVTX range"][] | {(.name): .count}] | add' "$1"; }
 	start_mxbpf record --pid "$READY_PID" -o r.mxd
 	local exact=$MXBPF_PID
 	start_mxbpf --pid "$READY_PID" --max-overhead 10% --format json -o limited.json
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
+	end_pid "$READY_PID" USR1
 	wait_exit "$exact"
 	wait_exit "$MXBPF_PID"
 	"$MXBPF" export r.mxd -o t.json
@@ -63,9 +60,7 @@ counts() { jq -c '[.tables["NVTX range"][] | {(.name): .count}] | add' "$1"; }
 	header
 	start_ready job "$PYTHON_TORCH" "$N/job.py" 50 1 "$PWD/header.so" >/dev/null
 	start_mxbpf record --agent --pid "$READY_PID" -o r.mxd
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
-	wait_exit "$MXBPF_PID"
+	end_ready
 	"$MXBPF" export r.mxd -o t.json
 	python3 "$N/compare.py" t.json header.so.told
 	"$MXBPF" report r.mxd --format json >r.json
@@ -195,9 +190,7 @@ count_of() { jq --arg name "$2" '[.tables[][] | select(.name == $name) | .count]
 @test "Names of emit_nvtx lose their numbers, which join backward with forward, and a note names what cannot be seen" {
 	start_ready job "$PYTHON_TORCH" "$N/emitted.py" 9000 "$NVTX/lib/libnvToolsExt.so.1" >/dev/null
 	start_mxbpf record --pid "$READY_PID" --backward -o r.mxd
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
-	wait_exit "$MXBPF_PID"
+	end_ready
 	"$MXBPF" report r.mxd --backward --format json >r.json
 	# 9000 names of each kind would be more than BPF keeps.
 	expect_same '{"MmBackward0":9000,"aten::mm":9000,"aten::t":9000,"autograd::engine::evaluate_function: MmBackward0":9000}' \

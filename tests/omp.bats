@@ -20,9 +20,7 @@ run_toy() { # THREADS ROUNDS MXBPF_ARGS...
 	shift 2
 	start_ready toy "${TOY:-$O/toy/omp/libtorch_cpu.so}" "$threads" "$rounds" >/dev/null
 	start_mxbpf --pid "$READY_PID" --all --omp --probes op "$@"
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
-	wait_exit "$MXBPF_PID"
+	end_ready
 }
 
 # Several tests share a session of two threads and forty rounds.
@@ -83,9 +81,7 @@ expect_as_measured() {
 @test "libomp in place of libgomp is seen by programs compiled for libgomp" {
 	start_ready toy env LD_PRELOAD=/usr/lib/llvm-14/lib/libomp.so.5 "$O/toy/omp/libtorch_cpu.so" 2 40 >/dev/null
 	start_mxbpf --pid "$READY_PID" --omp --probes op --format json
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
-	wait_exit "$MXBPF_PID"
+	end_ready
 	expect_as_measured
 }
 
@@ -99,9 +95,7 @@ expect_as_measured() {
 	echo 'int nothing;' | cc -shared -fPIC -o "$BATS_TEST_TMPDIR/libiomp5.so" -x c -
 	start_ready toy env LD_PRELOAD="$BATS_TEST_TMPDIR/libiomp5.so" "$O/toy/omp/libtorch_cpu.so" 2 10 >/dev/null
 	start_mxbpf --pid "$READY_PID" --all --omp --probes op
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
-	wait_exit "$MXBPF_PID"
+	end_ready
 	expect_re 'libiomp5\.so is not understood; its OpenMP teams are not recorded' "$(<"$(out mxbpf)")"
 	expect_re '^aten::even +20 +2 ' "$(<"$(out mxbpf)")"
 }
@@ -127,9 +121,7 @@ expect_as_measured() {
 @test "A process that may use fewer CPUs than the machine has gets the same report" {
 	start_ready toy taskset -c 0 "$O/toy/omp/libtorch_cpu.so" 2 20 >/dev/null
 	start_mxbpf --pid "$READY_PID" --all --omp --probes op
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
-	wait_exit "$MXBPF_PID"
+	end_ready
 	expect_re '^team waits for a CPU .*up to 2 threads share 1 CPU;' "$(<"$(out mxbpf)")"
 }
 
@@ -137,8 +129,7 @@ expect_as_measured() {
 	start_ready toy "$O/toy/omp/libtorch_cpu.so" 2 20 >/dev/null
 	start_bg mxbpf "$MXBPF" record --pid "$READY_PID" --omp --probes op -o "$BATS_TEST_TMPDIR/r.mxd"
 	wait_line "$(err mxbpf)" 'attached: [0-9]+ probes' "$BG_PID"
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
+	end_pid "$READY_PID" USR1
 	wait_exit "$BG_PID"
 	"$MXBPF" report --format json "$BATS_TEST_TMPDIR/r.mxd" >"$(out report)"
 	teams "$(out report)" '[$toy | keys[] | $t["aten::" + .].regions == $toy[.].regions] | all'
@@ -154,8 +145,7 @@ expect_as_measured() {
 }
 
 @test "Options that --omp does not support are refused, and without OpenMP a session goes on" {
-	run --separate-stderr "$MXBPF" --pid $$ --omp --layout mxnet
-	expect_status 2
+	expect_run 2 --separate-stderr "$MXBPF" --pid $$ --omp --layout mxnet
 	expect_re '^mxbpf: error: --layout mxnet has no table for --omp; remove one of them$' "$stderr"
 	start_ready toy "$O/toy/libtorch_cpu.so" >/dev/null
 	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" --omp --probes op -d 1ms
@@ -175,9 +165,7 @@ for i in range(30):
     c = mx.nd.softmax(m, axis=1)
 mx.nd.waitall()' >/dev/null
 	start_mxbpf --pid "$READY_PID" --omp --probes op --format json
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
-	wait_exit "$MXBPF_PID"
+	end_ready
 	jq -e '(.tables.operator[] | select(.name == "softmax") | .count) == 30' "$(out mxbpf)"
 	jq -e '.teams.operators[] | select(.name == "softmax") | .regions == 30 and .threads == 2 and .cpu_ns > 0' "$(out mxbpf)"
 }
@@ -211,9 +199,7 @@ for i in range(10):
     model(x).sum().backward()
 print("regions", regions.value - before)' >/dev/null
 	start_mxbpf --pid "$READY_PID" --omp --probes op --format json
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
-	wait_exit "$MXBPF_PID"
+	end_ready
 	jq -e --argjson n "$(sed -n 's/^regions //p' "$(out job)")" '.teams.operators | (map(.regions) | add) == $n and $n >= 50' \
 		"$(out mxbpf)"
 	jq -e '.teams.operators[] | select(.name == "aten::addmm") | .regions >= 10 and .threads == 2 and .cpu_ns > 0' "$(out mxbpf)"

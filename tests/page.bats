@@ -5,10 +5,8 @@
 load helpers
 
 setup() {
-	need_root
-	need_torch
+	root_setup torch
 	[[ -d $O/deps/perfetto/node_modules/axe-core ]] || skip "no axe-core; run tests/setup.sh"
-	cd "$BATS_TEST_TMPDIR"
 	take_shared page make_page
 }
 
@@ -224,18 +222,15 @@ data() {
 	node "$REPO/tests/readers/page.mjs" "$O/deps" self.html | jq -e 'all(.walked[]; test(", .0 ns .*0 %")) and
 		all(.tables["Per iteration, side by side"].rows[]; .[1] == .[2])'
 	"$MXBPF" diff job.mxd job.mxd -o self.html -q # it may replace its own
-	run "$MXBPF" diff job.mxd job.mxd -o x.html --html x.html
-	expect_status 2
+	expect_run 2 "$MXBPF" diff job.mxd job.mxd -o x.html --html x.html
 }
 
 @test "--open writes the page beside the recording and prints its path" {
 	[[ $("$MXBPF" report job.mxd --open --force) == job.html ]]
 	echo mine >other.html
-	run "$MXBPF" report job.mxd --html other.html
-	expect_status 1
+	expect_run 1 "$MXBPF" report job.mxd --html other.html
 	expect_re 'other.html exists and is not a file of format html that mxbpf wrote' "$output"
-	run "$MXBPF" report job.mxd --html x.html --open
-	expect_status 2
+	expect_run 2 "$MXBPF" report job.mxd --html x.html --open
 }
 
 @test "The list of the page's libraries has the hash of each file" {

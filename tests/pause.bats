@@ -25,8 +25,7 @@ pause_once() {
 @test "A pause is not in the window and in no duration, and is reported" {
 	shared_workload --tiny
 	pause_once --format json --trace "$BATS_TEST_TMPDIR/t.json"
-	kill -s INT "$MXBPF_PID"
-	wait_exit "$MXBPF_PID"
+	end_pid "$MXBPF_PID"
 	# A span across the pause would be longer than the pause.
 	jq -e '.window.paused_ns > 900000000 and .window.duration_ns > 0 and
 		.loss.dropped == 0 and .loss.stored > 0 and
@@ -42,8 +41,7 @@ pause_once() {
 @test "A call with an end probe of its own, like PyTorch's operators, does not end another call after a pause" {
 	start_torch --tiny
 	pause_once --format json
-	kill -s INT "$MXBPF_PID"
-	wait_exit "$MXBPF_PID"
+	end_pid "$MXBPF_PID"
 	jq -e '.window.paused_ns > 900000000 and .loss.dropped == 0 and .loss.stored > 0 and .loss.unmatched < 100 and
 		([.tables.operator[].max_ns] | max) < .window.paused_ns' "$(out mxbpf)"
 }
@@ -61,8 +59,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 1
 	wait_new_line "$(out workload)" '^step'
 	wait_new_line "$(out workload)" '^step'
 	kill -s 0 "$MXBPF_PID"
-	kill -s USR2 "$MXBPF_PID"
-	wait_exit "$MXBPF_PID"
+	end_pid "$MXBPF_PID" USR2
 	jq -e '.window.duration_ns >= 1000000000 and .window.paused_ns > 1000000000 and .loss.stored > 0' "$(out mxbpf)"
 }
 
@@ -74,8 +71,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 1
 	kill -s USR1 "$MXBPF_PID"
 	wait_line "$(err mxbpf)" '^paused, ' "$MXBPF_PID"
 	kill -s USR1 "$MXBPF_PID"
-	kill -s TERM "$MXBPF_PID"
-	wait_exit "$MXBPF_PID"
+	end_pid "$MXBPF_PID" TERM
 	[[ $(grep -c '^paused\|^resumed' "$(err mxbpf)") == 1 ]]
 	expect_re '^paused   .* not in the window' "$(<"$(out mxbpf)")"
 	expect_re 'log_softmax' "$(<"$(out mxbpf)")"
@@ -89,8 +85,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 1
 	kill -s USR2 "$MXBPF_PID"
 	wait_line "$(err mxbpf)" '^resumed, ' "$MXBPF_PID"
 	wait_new_line "$(out workload)" '^step'
-	kill -s INT "$MXBPF_PID"
-	wait_exit "$MXBPF_PID"
+	end_pid "$MXBPF_PID"
 	"$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd" --format json | jq -e '.window.paused_ns > 0'
 	"$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd" --format csv |
 		grep -qE "^\"window\",\"paused\",,,$("$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd" --format json | jq .window.paused_ns),"

@@ -148,8 +148,7 @@ run_on() {
 		echo "$phase: status $status: $(tail -n 1 "$(err mxbpf)")"
 		[[ $status == 3 ]]
 		expect_re 'libmxnet.so was overwritten in place while mxbpf attached to it: restart the job' "$(<"$(err mxbpf)")"
-		kill -s USR1 "$READY_PID"
-		wait_exit "$READY_PID"
+		end_pid "$READY_PID" USR1
 	done
 	start_toy 20 2
 	start_to ses_wait --exact --pid "$READY_PID" -d 200ms

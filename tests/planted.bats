@@ -41,8 +41,7 @@ line_with() { grep -nF "$2" "$REPO/tests/planted/$1" | cut -d: -f1 | head -1; }
 
 # bats test_tags=alone
 @test "A server whose threads wait for a lock, and one that keeps its requests, are found with their lines; a healthy one is not" {
-	run judge server/lock server/keep server/healthy
-	expect_status 0
+	expect_run 0 judge server/lock server/keep server/healthy
 	expect_re "lock that your Python code holds, .* wait at .*torch_server.py\($(line_with torch_server.py 'with LOCK:')\): do_POST" "$output"
 	expect_re "the thread that has it is at .*torch_server.py\([0-9]+\): (preprocess|do_POST)" "$output"
 	expect_re 'Memory grows by [0-9.]+ MiB a second, [0-9.]+ MiB in this window \| process [0-9]+ has [0-9.]+ MiB resident' "$output"
@@ -50,8 +49,7 @@ line_with() { grep -nF "$2" "$REPO/tests/planted/$1" | cut -d: -f1 | head -1; }
 
 # bats test_tags=alone
 @test "A job that compiles anew for each length is found with the line of the program; one of a constant length is healthy" {
-	run judge torch/recompiles torch/healthy-compiled
-	expect_status 0
+	expect_run 0 judge torch/recompiles torch/healthy-compiled
 	expect_re "PyTorch compiles in [0-9]+% of the time, called by .*torch_job.py\([0-9]+\): compiled" "$output"
 	[[ $output != *torchinductor_* ]]
 	# The compiler is deeper than 32 frames in most samples, and the program is outside of them.
@@ -163,8 +161,7 @@ rank_pid() { # RANK: the process with it
 
 # bats test_tags=alone
 @test "A recording has the findings of live tables, with the line of slow iterations" {
-	run judge --recorded torch/evaluation
-	expect_status 0
+	expect_run 0 judge --recorded torch/evaluation
 	expect_re 'iterations.*torch_job.py\([0-9]+\): evaluate' "$output"
 }
 

@@ -4,15 +4,7 @@
 
 load helpers
 
-setup() {
-	need_root
-	cd "$BATS_TEST_TMPDIR"
-}
-
-teardown() {
-	kill_started
-	park_jobs
-}
+setup() { root_setup; }
 
 # The named line of /proc/PID/status, in all threads.
 status_of() { sed -n "s/^$2:[[:space:]]*//p" "/proc/$1/task/"*/status | sort -u; }
@@ -119,8 +111,7 @@ limited() {
 	jq -e '.loss.dropped == 0' tables.json
 	jq -e '[.traceEvents[] | select(.name == "aten::honest")] | length > 0' t.json
 	mkdir -m 700 mine
-	run --separate-stderr "$MXBPF" --exact --drop-privileges --probes op --pid "$pid" -d 100ms -o mine/o.json
-	expect_status 4
+	expect_run 4 --separate-stderr "$MXBPF" --exact --drop-privileges --probes op --pid "$pid" -d 100ms -o mine/o.json
 	expect_re 'user 65534 could not write mine/o.json' "$stderr"
 	[[ -z $(ls -A mine) ]]
 	"$MXBPF" record --drop-privileges --probes op --pid "$pid" -d 200ms -o mine/r.mxd # it is open already
@@ -131,12 +122,9 @@ limited() {
 	local options
 	for options in '--follow shared' '--iterations 3/9' '--agent' '--counters task-clock' '--job' '--trace-every 1s --trace t.json'; do
 		# shellcheck disable=SC2086 # words
-		run --separate-stderr "$MXBPF" --drop-privileges --pid 1 $options
-		expect_status 2
+		expect_run 2 --separate-stderr "$MXBPF" --drop-privileges --pid 1 $options
 		expect_re '--drop-privileges' "$stderr"
 	done
-	run --separate-stderr "$MXBPF" --drop-privileges -- true
-	expect_status 2
-	run --separate-stderr "$MXBPF" serve --drop-privileges
-	expect_status 2
+	expect_run 2 --separate-stderr "$MXBPF" --drop-privileges -- true
+	expect_run 2 --separate-stderr "$MXBPF" serve --drop-privileges
 }

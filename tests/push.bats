@@ -8,10 +8,8 @@ load helpers
 PYTHON_OTLP=$O/deps/otlp/bin/python
 
 setup() {
-	need_root
-	need_torch
+	root_setup torch
 	[[ -x $PYTHON_OTLP ]] || skip "no decoder of OTLP; run tests/setup.sh"
-	cd "$BATS_TEST_TMPDIR"
 	mkdir got
 	start_bg receiver env -C got "$PYTHON_OTLP" "$REPO/tests/serve/receiver.py"
 	wait_line "$(out receiver)" '^listening'

@@ -4,10 +4,7 @@
 
 load helpers
 
-setup() {
-	need_root
-	cd "$BATS_TEST_TMPDIR"
-}
+setup() { root_setup; }
 
 @test "Calls left by an exception are counted as the program caught them, with lines and times, in every output" {
 	local mm='.raised[] | select(.name == "aten::mm")' first last option
@@ -33,8 +30,7 @@ signal.pause()
 '
 	for option in --agent '--layout mxnet' '--layout torch'; do
 		# shellcheck disable=SC2086 # words
-		run --separate-stderr "$MXBPF" --pid "$READY_PID" --raised $option
-		expect_status 2
+		expect_run 2 --separate-stderr "$MXBPF" --pid "$READY_PID" --raised $option
 		expect_re "--raised" "$stderr"
 	done
 	start_bg mxbpf "$MXBPF" record --pid "$READY_PID" --raised --py-stacks -o r.mxd

@@ -4,14 +4,8 @@
 load helpers
 
 setup() {
-	need_root
-	need_mxnet
-	cd "$BATS_TEST_TMPDIR" || return 1
+	root_setup mxnet
 	JOB=("$PYTHON" "$REPO/tests/workload/mxnet_job.py" 2 "$REPO/tests/workload/mxnet_kv.py" dist_sync 2)
-}
-
-teardown() {
-	kill_started
 }
 
 @test "Roles and ranks are shown for each process of a launched job, with tables for each role" {

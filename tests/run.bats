@@ -37,8 +37,7 @@ none_left() { # SECONDS
 	file b '@test "b" {' "read -r <'$PWD/ab' && echo >'$PWD/ba'" '}' '# bats test_tags=alone' '@test "quiet" {' \
 		"mkdir '$PWD/quiet'; read -rt 0.5 <> <(:) || rmdir '$PWD/quiet'" '}'
 	file c '# bats file_tags=alone' '@test "c" {' "[[ ! -e '$PWD/quiet' ]]" '}' '@test "not yet" { skip "no day"; }'
-	run run_tree LANES=2
-	expect_status 0
+	expect_run 0 run_tree LANES=2
 	[[ $(grep -c '^ok ' <<<"$output") == 4 && ${lines[-1]} == '4 passed, 0 failed, 1 skipped' ]]
 	expect_re 'skipped: not yet: no day' "$output"
 	expect_re '^ok +1 passed .* s  b\.bats alone$' "$output"
@@ -46,8 +45,7 @@ none_left() { # SECONDS
 
 @test "A failure is shown with its output, repeated at the end, and gives exit code 1" {
 	file a '@test "holds" { true; }' '@test "breaks" { echo said; false; }'
-	run run_tree
-	expect_status 1
+	expect_run 1 run_tree
 	expect_re '^    FAILED: breaks$' "$output"
 	expect_re '# said$' "$output"
 	[[ ${lines[-2]} == 'FAILED: a.bats: breaks' && ${lines[-1]} == '1 passed, 1 failed, 0 skipped' ]]
@@ -56,8 +54,7 @@ none_left() { # SECONDS
 @test "A test of measured times that fails measures again, and the output says so; one that fails twice has failed" {
 	file a "load '$REPO/tests/helpers'" 'setup() { measured; }' '@test "first" {' "[[ -e '$PWD/first' ]] || { : >'$PWD/first' && false; }" '}' \
 		'@test "both" {' "echo >>'$PWD/both'; false" '}'
-	run run_tree
-	expect_status 1
+	expect_run 1 run_tree
 	[[ $(grep -c '^    measured again: ' <<<"$output") == 2 && $(wc -l <both) == 2 ]]
 	expect_re '^    measured again: first$' "$output"
 	[[ ${lines[-2]} == 'FAILED: a.bats: both' && ${lines[-1]} == '1 passed, 1 failed, 0 skipped' ]]
@@ -69,11 +66,9 @@ none_left() { # SECONDS
 	touch "$TREE/tests/unit/test_three.c"
 	printf '#!/bin/sh\necho "ok 1 - three"; echo 1..1\n' >"$TREE/build/unit/test_three"
 	chmod +x "$TREE/build/unit/test_three"
-	run run_tree ONLY='^one|three'
-	expect_status 0
+	expect_run 0 run_tree ONLY='^one|three'
 	[[ ${lines[-1]} == '2 passed, 0 failed, 0 skipped' && $output != *two.bats* ]]
-	run run_tree ONLY=four
-	expect_status 1
+	expect_run 1 run_tree ONLY=four
 	expect_re 'no file of tests .* ONLY=four' "$output"
 	expect_re 'unit/test_three one.bats two.bats' "$output"
 }
@@ -86,8 +81,7 @@ none_left() { # SECONDS
 	run run_tree ONLY=test_one
 	expect_same $'all\nbuild/unit/test_one' "$(sort "$TREE/made")"
 	rm "$TREE/made"
-	run env -u O "$TREE/tests/run.sh" --tag=smoke "$TREE/build"
-	expect_status 0
+	expect_run 0 env -u O "$TREE/tests/run.sh" --tag=smoke "$TREE/build"
 	[[ ${lines[-1]} == '1 passed, 0 failed, 0 skipped' && $output != *other* ]]
 	expect_same $'all\nprogs' "$(sort "$TREE/made")"
 }
@@ -95,8 +89,7 @@ none_left() { # SECONDS
 @test "A file that hangs is ended with every process that it started, and leftovers of any file are ended, too" {
 	file hangs '@test "hangs" {' 'setsid sleep 1111 & sleep 1112' '}'
 	file leaves '@test "leaves" {' 'setsid sleep 1113 3>&- >/dev/null 2>&1 &' '}'
-	run run_tree FILE_SECONDS=2
-	expect_status 1
+	expect_run 1 run_tree FILE_SECONDS=2
 	expect_re 'FAILED: hangs.bats: ended early, 0 of 1 tests, exit code 124' "$output"
 	expect_re '^ok +1 passed .* leaves.bats$' "$output"
 	local n
@@ -141,8 +134,7 @@ none_left() { # SECONDS
 		touch "$TREE/tests/unit/test_$t.c"
 		ln -s "$O/unit/test_$t" "$TREE/build/unit"
 	done
-	run "$TREE/tests/run.sh" --unit "$TREE/build"
-	expect_status 0
+	expect_run 0 "$TREE/tests/run.sh" --unit "$TREE/build"
 	expect_re 'skipped: the symbols of libmxnet 1\.9\.1 .*: no libmxnet\.so in MXBPF_TEST_LIBMXNET' "$output"
 	expect_re 'skipped: .*: no libtorch_cpu\.so in MXBPF_TEST_LIBTORCH' "$output"
 	expect_re '^[0-9]+ passed, 0 failed, 7 skipped$' "${lines[-1]}"

@@ -84,8 +84,7 @@ count_of() { # JSON TABLE NAME
 	start_mxbpf record --pid "$WORKLOAD_PID" -o "$BATS_TEST_TMPDIR/r.mxd"
 	timeout 20 bash -c 'until [[ $(stat -c %s "$0") -gt 1200000 ]]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/r.mxd"
 	stop_pid "$MXBPF_PID" KILL
-	run --separate-stderr "$MXBPF" report --all "$BATS_TEST_TMPDIR/r.mxd"
-	expect_status 0
+	expect_run 0 --separate-stderr "$MXBPF" report --all "$BATS_TEST_TMPDIR/r.mxd"
 	expect_re incomplete "$stderr"
 	expect_re log_softmax "$output"
 }
@@ -102,8 +101,7 @@ copy_library() {
 	copy_library
 	start_workload --tiny
 	rm "$BATS_TEST_TMPDIR/libmxnet.so"
-	run --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 1s --format json
-	expect_status 0
+	expect_run 0 --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 1s --format json
 	(($(count_of <(echo "$output") operator log_softmax) > 0))
 }
 
@@ -112,8 +110,7 @@ copy_library() {
 	start_workload --tiny
 	cp "$BATS_TEST_TMPDIR/libmxnet.so" "$BATS_TEST_TMPDIR/new"
 	mv "$BATS_TEST_TMPDIR/new" "$BATS_TEST_TMPDIR/libmxnet.so"
-	run --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 1s --format json
-	expect_status 0
+	expect_run 0 --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 1s --format json
 	(($(count_of <(echo "$output") operator log_softmax) > 0))
 }
 
@@ -122,8 +119,7 @@ copy_library() {
 	cp -r "$O/toy" "$TOY"
 	"$PYTHON" "$REPO/tests/versions/other_build.py" "$TOY/libmxnet.so"
 	start_toy 20 2
-	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 1s
-	expect_status 3
+	expect_run 3 --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 1s
 	expect_re 'not verified for this build.*, and its code does not show' "$stderr"
 	[[ -z $output ]]
 	start_mxbpf --pid "$READY_PID" --probes api,wait --api all --format json
@@ -135,9 +131,7 @@ copy_library() {
 @test "Exceptions of operators, synchronous or not, reach the program as without mxbpf" {
 	start_ready thrower "$PYTHON" "$REPO/tests/workload/mxnet_throw.py"
 	start_mxbpf --pid "$READY_PID" --trace "$BATS_TEST_TMPDIR/t.json" --format json
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
-	wait_exit "$MXBPF_PID"
+	end_ready
 	[[ $(tail -n 1 "$(out thrower)") == "caught 200 sync, 200 async" ]]
 	[[ $(jq '.loss.dropped' "$(out mxbpf)") == 0 ]]
 }
@@ -151,8 +145,7 @@ copy_library() {
 	start_workload "${args[@]}"
 	kill -s STOP "$WORKLOAD_PID" # otherwise it may end before mxbpf attaches
 	start_mxbpf --pid "$WORKLOAD_PID" "${EVERYTHING[@]}" --trace "$BATS_TEST_TMPDIR/t.json"
-	kill -s CONT "$WORKLOAD_PID"
-	wait_exit "$WORKLOAD_PID" 60
+	end_pid "$WORKLOAD_PID" CONT 60
 	wait_exit "$MXBPF_PID" 60
 	[[ -n $plain && $(grep '^result ' "$(out workload)") == "$plain" ]]
 }
@@ -174,8 +167,7 @@ copy_library() {
 
 @test "mxbpf works with a tiny RLIMIT_MEMLOCK that may not be raised" {
 	shared_workload --tiny
-	run --separate-stderr prlimit --memlock=65536:65536 setpriv --bounding-set=-sys_resource \
+	expect_run 0 --separate-stderr prlimit --memlock=65536:65536 setpriv --bounding-set=-sys_resource \
 		"$MXBPF" --exact --pid "$WORKLOAD_PID" -d 500ms --format json
-	expect_status 0
 	(($(count_of <(echo "$output") operator log_softmax) > 0))
 }

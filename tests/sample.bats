@@ -5,18 +5,13 @@
 
 load helpers
 
-setup() {
-	need_root
-	cd "$BATS_TEST_TMPDIR"
-}
+setup() { root_setup; }
 
 # Records all work of burn into burn.mxd. The CPU time that it used is in burn.out.
 record_burn() { # MS MXBPF_ARGS...
 	start_ready burn "$O/toy/burn/libtorch_cpu.so" "$1" >/dev/null
 	start_mxbpf record --probes op --pid "$READY_PID" -o burn.mxd "${@:2}"
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
-	wait_exit "$MXBPF_PID"
+	end_ready
 }
 
 shared_burn() {
@@ -66,8 +61,7 @@ folded() { # REGEX
 	start_bg perf perf record -q -e cpu-clock -F 499 -g -o perf.data -p "$READY_PID"
 	local burn=$READY_PID perf=$BG_PID
 	timeout 20 bash -c 'until ls -l "/proc/$0/fd" | grep -q perf_event; do sleep 0.02; done' "$perf"
-	kill -s USR1 "$burn"
-	wait_exit "$burn"
+	end_pid "$burn" USR1
 	wait_exit "$MXBPF_PID"
 	wait_exit "$perf" || true
 	perf script -i perf.data -F ip,sym 2>/dev/null >script
@@ -184,9 +178,7 @@ folded() { # REGEX
 @test "Operators excluded by --ops are in no sample, and their time is kept" {
 	start_ready burn "$O/toy/toy" 30000 2 >/dev/null
 	start_mxbpf --pid "$READY_PID" --sample 997 --ops 'd*' --trace burn.folded -f json
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
-	wait_exit "$MXBPF_PID"
+	end_ready
 	(($(folded '^(relu|sum)') == 0))
 	(($(folded '^dot|^MX') > 0))
 	(($(folded .) == $(jq .samples.count "$(out mxbpf)")))
@@ -196,9 +188,7 @@ folded() { # REGEX
 @test "Samples of OpenMP threads belong to the operator with --omp" {
 	start_ready burn "$O/toy/omp/libtorch_cpu.so" 2 80 >/dev/null
 	start_mxbpf --pid "$READY_PID" --probes op --omp --sample 997 -f json
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
-	wait_exit "$MXBPF_PID"
+	end_ready
 	jq -c .samples "$(out mxbpf)" >&2
 	tail -n 1 "$(out burn)" >&2
 	# The lower bound is the threads' CPU time, because the master also waits inside the region.
@@ -243,9 +233,7 @@ print(json.dumps(used), flush=True)
 time.sleep(1)
 ' >/dev/null
 	start_mxbpf record --pid "$READY_PID" --agent --sample 997 --omp -o burn.mxd
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
-	wait_exit "$MXBPF_PID"
+	end_ready
 	"$MXBPF" report burn.mxd -f json >burn.json
 	"$MXBPF" export burn.mxd -f folded >burn.folded
 	jq -c '.samples, .sources' burn.json >&2
@@ -266,8 +254,7 @@ time.sleep(1)
 	start_mxbpf --probes op --pid "$READY_PID" --sample 499 -f json
 	kill -s USR1 "$MXBPF_PID"
 	wait_line "$(err mxbpf)" paused
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
+	end_pid "$READY_PID" USR1
 	wait_exit "$MXBPF_PID" || true
 	jq -e '.samples.count == 0' "$(out mxbpf)"
 }
@@ -285,9 +272,7 @@ time.sleep(1)
 @test "Live tables have the samples of the recording" {
 	start_ready burn "$O/toy/burn/libtorch_cpu.so" 500 >/dev/null
 	start_mxbpf --probes op --pid "$READY_PID" --sample 499 --trace burn.folded -f csv
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
-	wait_exit "$MXBPF_PID"
+	end_ready
 	cat "$(out mxbpf)" >&2
 	(($(folded '^aten::heavy') == $(sed -n 's/^"samples","aten::heavy",,\([0-9]*\),.*/\1/p' "$(out mxbpf)")))
 	(($(folded '^\[no operator\]') == $(sed -n 's/^"samples","\[no operator\]",,\([0-9]*\),.*/\1/p' "$(out mxbpf)")))
@@ -297,11 +282,9 @@ time.sleep(1)
 	local args
 	for args in '--sample 0' '--sample 1001' '--sample often' '--trace t.folded' '--trace t.pb.gz'; do
 		# shellcheck disable=SC2086 # words
-		run "$MXBPF" --pid $$ $args
-		expect_status 2
+		expect_run 2 "$MXBPF" --pid $$ $args
 		expect_re '--(sample|trace)' "$output"
 	done
-	run "$MXBPF" export "$REPO/tests/golden/real.mxd" -f folded
-	expect_status 2
+	expect_run 2 "$MXBPF" export "$REPO/tests/golden/real.mxd" -f folded
 	expect_re 'record with --sample' "$output"
 }

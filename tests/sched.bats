@@ -4,11 +4,7 @@
 # (tests/workload/torch_waits.py). The kernel's own account of its threads is the reference.
 load helpers
 
-setup() {
-	need_root
-	need_torch
-	cd "$BATS_TEST_TMPDIR" || return 1
-}
+setup() { root_setup torch; }
 
 start_waits() { # ARGS...
 	torch_server

@@ -7,10 +7,8 @@ load helpers
 PROMETHEUS=$O/deps/prometheus/usr/bin
 
 setup() {
-	need_root
-	need_torch
+	root_setup torch
 	[[ -x $PROMETHEUS/promtool ]] && command -v curl >/dev/null || skip "no Prometheus; run tests/setup.sh"
-	cd "$BATS_TEST_TMPDIR"
 	mkdir bin
 	NAME=c$$-count # of no other test that runs at the same time
 	ln -s "$(readlink -f "$PYTHON_TORCH")" "bin/${NAME}d"
@@ -83,8 +81,7 @@ metric() { # REGEX [FILE]
 	start_job second 20 && second=$READY_PID
 	wait_line "$(err serve)" "following process $second" "$SERVE_PID"
 	step second "$second" 20
-	kill -s INT "$SERVE_PID"
-	wait_exit "$SERVE_PID"
+	end_pid "$SERVE_PID"
 	cat m.prom
 	# The iteration before they were ready may be seen, too. Of a process, the first one has no known start, and the last one no end.
 	[[ $(metric 'mxbpf_operator_duration_seconds_count\{.*operator="aten::sinh"') =~ ^8(40|47|54)$ ]]
@@ -128,8 +125,7 @@ start_ranks() { # NAME SCRIPT: a launcher with one rank, which meet at a port th
 	start_ready other env PYTHONPATH="$(dirname "$(dirname "$PYTHON_TORCH")")/lib/python3.11/site-packages" "bin/${NAME}d" other.py 20 >/dev/null
 	wait_line "$(err serve)" "following process $READY_PID" "$SERVE_PID"
 	step other "$READY_PID" 20
-	kill -s INT "$SERVE_PID"
-	wait_exit "$SERVE_PID"
+	end_pid "$SERVE_PID"
 	# The launcher of the ranks has their name, and no rank.
 	grep -oE '^mxbpf_targets\{.*\}' m.prom | sed 's/,runtime=.*//' | sort >targets
 	cat targets
@@ -162,8 +158,7 @@ wait_recordings() { # N: until so many were written
 	until (($(metric 'mxbpf_operator_duration_seconds_count\{.*operator="aten::sinh"') >= 6300)); do read -rt 0.05 <> <(:) || :; done
 	kill -s USR1 "$SERVE_PID"
 	wait_recordings 2
-	kill -s INT "$SERVE_PID"
-	wait_exit "$SERVE_PID"
+	end_pid "$SERVE_PID"
 	cat "$(err serve)"
 	mapfile -t file < <(recordings)
 	[[ ${#file[@]} == 2 && ${file[0]} == *-iteration.mxd && ${file[1]} == *-signal.mxd ]]
@@ -193,8 +188,7 @@ wait_recordings() { # N: until so many were written
 		kill -s USR1 "$SERVE_PID"
 		wait_recordings "$i"
 	done
-	kill -s INT "$SERVE_PID"
-	wait_exit "$SERVE_PID"
+	end_pid "$SERVE_PID"
 	ls
 	[[ $(recordings | grep -vc 20200101) == 2 && -e mxbpf-20200101T000000Z-mine && -e mine.mxd ]]
 	[[ -e mxbpf-20200101T000000Z-mine.mxd && -e mxbpf-20200101T000000Z-mine.txt && -e mxbpf-20200101T000000Z-theirs.mxd ]]
@@ -229,8 +223,7 @@ wait_recordings() { # N: until so many were written
 	step job "$job" 150
 	wait_recordings 1
 	cp "$disk"/* .
-	kill -s INT "$SERVE_PID"
-	wait_exit "$SERVE_PID"
+	end_pid "$SERVE_PID"
 	cat "$(err serve)"
 	[[ $(recordings | wc -l) == 1 && -s $(echo mxbpf-*-hang.txt) ]]
 	expect_re "job[.]py\\([0-9]+\\)" "$(cat mxbpf-*-hang.txt)"
@@ -326,8 +319,7 @@ while True:
 	wait_line "$(err serve)" 'calls are recorded in slices' "$BG_PID"
 	wait_lines 4 "$(err serve)" 'slice of process'
 	kill -s USR1 "$job"
-	kill -s INT "$BG_PID"
-	wait_exit "$BG_PID"
+	end_pid "$BG_PID"
 	wait_lines 2 "$(out fast)" '^did '
 	read -r did probed < <(awk '/^did/ { did = $2 - first; first = first ? first : $2 } END { print did, $3 }' "$(out fast)")
 	iterations=$(metric mxbpf_iteration_duration_seconds_count)
@@ -353,8 +345,7 @@ while True:
 	grep -E '^(Uid|CapEff|CapBnd|NoNewPrivs):' "/proc/$BG_PID/status"
 	[[ $(awk '/^Cap(Eff|Bnd):/ { print $2 }' "/proc/$BG_PID/status" | uniq) == 000000c000080000 ]]
 	step job "$job" 100
-	kill -s INT "$BG_PID"
-	wait_exit "$BG_PID"
+	end_pid "$BG_PID"
 	cat m.prom "$(err serve)"
 	[[ $(metric 'mxbpf_operator_duration_seconds_count\{.*rank="3".*slurm_job="77".*operator="aten::sinh"') =~ ^70[07]$ ]]
 	[[ $(metric mxbpf_events_lost_total) == 0 && $(stat -c %a:%U m.prom) == 644:root ]]
@@ -397,8 +388,7 @@ while True:
 	kill -s HUP "$SERVE_PID"
 	wait_line "$(err serve)" "serve.conf: unknown option '--speed'.*; the options stay as they were"
 	wait_lines 3 "$(err serve)" 'attached: [0-9]+ probes'
-	kill -s TERM "$SERVE_PID"
-	wait_exit "$SERVE_PID"
+	end_pid "$SERVE_PID" TERM
 	notified '^RELOADING=1'
 	notified '^STOPPING=1'
 	chmod g+w serve.conf
@@ -422,8 +412,7 @@ while True:
 	expect_re "hang[.]mxd: process $job has made no iteration for (at least )?[0-9.]+ s" "$(<"$(err serve)")"
 	kill -s HUP "$SERVE_PID"
 	wait_lines 3 "$(err serve)" 'attached: [0-9]+ probes'
-	kill -s INT "$SERVE_PID"
-	wait_exit "$SERVE_PID"
+	end_pid "$SERVE_PID"
 	[[ $(recordings | wc -l) == 1 ]]
 }
 
@@ -437,8 +426,7 @@ while True:
 	echo 'speed = fast' >>serve.conf
 	kill -s HUP "$SERVE_PID"
 	wait_line "$(err serve)" " warning: serve.conf: unknown option '--speed'"
-	kill -s TERM "$SERVE_PID"
-	wait_exit "$SERVE_PID"
+	end_pid "$SERVE_PID" TERM
 	while read -r line; do
 		[[ $line =~ ^(20[0-9-]+T[0-9:]+Z)\ (debug|info|warning):\ . ]]
 		[[ ! ${BASH_REMATCH[1]} < $before && ! ${BASH_REMATCH[1]} > $(date -u +%Y-%m-%dT%H:%M:%SZ) ]]
@@ -464,8 +452,7 @@ while True:
 	start_serve --comm 'no such name' --flight-record 5s
 	wait_line "$(err serve)" 'waiting until one of the processes named no such name'
 	kill -s USR1 "$SERVE_PID" # there is nothing to write yet
-	kill -s TERM "$SERVE_PID"
-	wait_exit "$SERVE_PID"
+	end_pid "$SERVE_PID" TERM
 }
 
 address() { sed -n 's|.* info: listening on http://||p' "$(err serve)"; }

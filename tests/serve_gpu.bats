@@ -8,9 +8,8 @@ load helpers
 PROMETHEUS=$O/deps/prometheus/usr/bin
 
 setup() {
-	need_root
+	root_setup
 	[[ -x $PROMETHEUS/promtool ]] || skip "no Prometheus; run tests/setup.sh"
-	cd "$BATS_TEST_TMPDIR"
 	export MXBPF_DOUBLE_NVML=$PWD/gpus
 }
 
@@ -28,8 +27,7 @@ start_serve() { # ARGUMENTS...
 }
 
 end_serve() {
-	kill -s INT "$SERVE_PID"
-	wait_exit "$SERVE_PID"
+	end_pid "$SERVE_PID"
 }
 
 # The sum of all samples whose line begins with the regex.

@@ -4,10 +4,7 @@
 
 load helpers
 
-setup() {
-	need_root
-	cd "$BATS_TEST_TMPDIR"
-}
+setup() { root_setup; }
 
 start_stream() { # NAME FILE ARGUMENTS...
 	start_bg "$1" "$MXBPF" serve --pid "$READY_PID" --interval 200ms --max-overhead 100% --stream "$2" "${@:3}"
@@ -16,8 +13,7 @@ start_stream() { # NAME FILE ARGUMENTS...
 }
 
 end_stream() {
-	kill -s INT "$SERVE_PID"
-	wait_exit "$SERVE_PID"
+	end_pid "$SERVE_PID"
 }
 
 follows_schema() { # FILE

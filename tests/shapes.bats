@@ -7,11 +7,7 @@ load helpers
 
 JUDGE=$REPO/tests/judge
 
-setup() {
-	need_root
-	need_mxnet
-	cd "$BATS_TEST_TMPDIR"
-}
+setup() { root_setup mxnet; }
 
 # Runs one form of the program under mxbpf with these options.
 watched() { # WORDS FORM
@@ -68,7 +64,6 @@ flops() { jq -c '.tables.operator | [map(.flops // 0), map(.flops_calls // 0), m
 
 @test "--shapes is refused before anything is attached without the probes that read them" {
 	start_workload
-	run "$MXBPF" --exact --pid "$WORKLOAD_PID" --shapes --probes op -d 100ms
-	expect_status 2
+	expect_run 2 "$MXBPF" --exact --pid "$WORKLOAD_PID" --shapes --probes op -d 100ms
 	expect_re '^mxbpf: error: --shapes needs --probes inside with MXNet$' "$output"
 }

@@ -7,10 +7,7 @@ load helpers
 
 STACKS=$REPO/tests/stacks
 
-setup() {
-	need_root
-	cd "$BATS_TEST_TMPDIR"
-}
+setup() { root_setup; }
 
 told() { # INTERPRETER: runs prog.py under mxbpf and compares its stacks
 	traced 'record -o calls.mxd --py-stacks --probes api' record.out "$1" "$STACKS/prog.py" "$O/toy/libmxnet.so" said.json
@@ -138,9 +135,7 @@ entered_on() { # VERSION
 @test "A process without Python is profiled without stacks, with the reason, and calls that Python does not make are refused" {
 	start_toy 60 3
 	start_mxbpf --exact --pid "$READY_PID" --py-stacks --format json
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
-	wait_exit "$MXBPF_PID"
+	end_ready
 	expect_re 'runs no Python, .*; mxbpf goes on without it' "$(<"$(err mxbpf)")"
 	jq -e '(.tables.operator | length > 0) and
 		([.window.notes[] | select(.name == "refused").text] | length == 1 and (.[0] | test("^--py-stacks: .* runs no Python")))' "$(out mxbpf)"

@@ -3,10 +3,7 @@
 # mxbpf watches, shows and lists a process whatever its state, or says why not, and always ends.
 load helpers
 
-setup() {
-	need_root
-	cd "$BATS_TEST_TMPDIR"
-}
+setup() { root_setup; }
 
 # `timeout` would wait for ever for an mxbpf that waits in the kernel. The process that holds it up ends first.
 ends() { # SECONDS MXBPF_ARGS...
@@ -66,8 +63,7 @@ ends() { # SECONDS MXBPF_ARGS...
 	start_mxbpf --pid "$READY_PID" --api all --sched -f json
 	kill -s USR1 "$READY_PID"
 	wait_line "$(out stuck)" '^{' "$READY_PID" # it cannot end, but has made all of its calls
-	kill -s INT "$MXBPF_PID"
-	wait_exit "$MXBPF_PID"
+	end_pid "$MXBPF_PID"
 	same_counts "$(out stuck)" "$(out mxbpf)"
 }
 
@@ -156,8 +152,7 @@ os.execv(sys.argv[2], ["toy", "20", "2"])' "$O/toy/libmxnet.so" low/toy
 	ends 30 --exact --pid "$READY_PID" -d 100ms
 	[[ $status == [35] ]]
 	ends 30 list
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
+	end_pid "$READY_PID" USR1
 }
 
 watched_exactly() { # the toy of $TOY

@@ -55,9 +55,7 @@ in_root() { # ARGS...
 	MXBPF=$STATIC
 	start_toy 200 3
 	start_mxbpf --pid "$READY_PID" --api all --format json
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
-	wait_exit "$MXBPF_PID"
+	end_ready
 	same_counts "$(out toy)" "$(out mxbpf)"
 }
 

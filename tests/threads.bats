@@ -4,10 +4,7 @@
 
 load helpers
 
-setup() {
-	need_root
-	cd "$BATS_TEST_TMPDIR"
-}
+setup() { root_setup; }
 
 @test "Threads have the CPU time that they measure themselves, those that have ended too, in every output" {
 	local account

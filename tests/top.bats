@@ -5,10 +5,8 @@
 load helpers
 
 setup() {
-	need_root
-	need_torch
+	root_setup torch
 	command -v tmux >/dev/null || skip "no tmux; run tests/setup.sh"
-	cd "$BATS_TEST_TMPDIR"
 	export LC_ALL=C.UTF-8
 }
 
@@ -133,8 +131,7 @@ wait_frames() { timeout "$WAIT_SECONDS" bash -c 'until [[ $(grep -c "iterations/
 # bats test_tags=place
 @test "Without a terminal, or on an unknown one, top says to add --batch" {
 	start_loop
-	run "$MXBPF" top --exact --pid "$READY_PID"
-	expect_status 2
+	expect_run 2 "$MXBPF" top --exact --pid "$READY_PID"
 	expect_re 'top needs a terminal; add --batch' "$output"
 	terminal 80 24 env TERM=nonsense "$MXBPF" top --exact --pid "$READY_PID"
 	ends

@@ -108,8 +108,7 @@ few_probes() { # PROGRAM...
 	torch_server
 	start_ready thrower "${SERVED[@]}" "$REPO/tests/workload/torch_throw.py"
 	start_mxbpf --pid "$READY_PID" --backend perf --format json
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID" 100
+	end_pid "$READY_PID" USR1 100
 	wait_exit "$MXBPF_PID" 60
 	expect_re '^caught 1275 of 1275$' "$(<"$(out thrower)")"
 	jq -e '.loss | .dropped + .unreadable == 0' "$(out mxbpf)"
@@ -141,8 +140,7 @@ few_probes() { # PROGRAM...
 	BUILD=debian torch_server
 	start_ready thrower "${SERVED[@]}" "$REPO/tests/workload/torch_throw.py"
 	start_mxbpf --pid "$READY_PID" --trace t.json --format json
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID" 100
+	end_pid "$READY_PID" USR1 100
 	wait_exit "$MXBPF_PID" 60
 	expect_re '^caught ([1-9][0-9]+) of \1$' "$(<"$(out thrower)")"
 	jq -e '.loss | del(.attempted, .stored) | add == 0' "$(out mxbpf)"

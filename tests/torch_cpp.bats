@@ -20,9 +20,7 @@ setup() {
 train() { # STEPS ARGS...
 	start_ready train "${PROGRAM:-$BATS_FILE_TMPDIR/train}" "$1" "${WHAT:-train}" >/dev/null
 	start_mxbpf --pid "$READY_PID" --format json "${@:2}"
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
-	wait_exit "$MXBPF_PID"
+	end_ready
 }
 
 counts_are_its_own() {

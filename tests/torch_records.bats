@@ -48,8 +48,7 @@ same_shapes() { # PROGRAM
 		mv "$file" kept.json
 		mv changed.json "$file"
 		echo "$change"
-		run compare builtin.json mxbpf.json --trace job.mxd --shapes shaped.json
-		expect_status 1
+		expect_run 1 compare builtin.json mxbpf.json --trace job.mxd --shapes shaped.json
 		mv kept.json "$file"
 	done
 }
@@ -59,9 +58,7 @@ crossing() { # ARGS...
 	torch_server
 	start_ready ranges "${SERVED[@]}" "$REPO/tests/workload/torch_ranges.py"
 	start_mxbpf record "$@" --pid "$READY_PID" -o r.mxd
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
-	wait_exit "$MXBPF_PID"
+	end_ready
 	"$MXBPF" report r.mxd --raw --format json >r.json
 	"$MXBPF" report r.mxd --raw --by range --format json >by.json
 	python3 - "$(tail -n 1 "$(out ranges)")" <<-'END'
@@ -90,7 +87,6 @@ crossing() { # ARGS...
 
 @test "--shapes without operators is refused before anything is attached" {
 	torch_server
-	run "$MXBPF" --exact --pid "$SERVER_PID" --shapes --probes mem -d 100ms
-	expect_status 2
+	expect_run 2 "$MXBPF" --exact --pid "$SERVER_PID" --shapes --probes mem -d 100ms
 	expect_re '^mxbpf: error: .*--probes op' "$output"
 }

@@ -22,8 +22,7 @@ result_of() { # FILE
 	for name in plain watched; do
 		start_ready "$name" "${SERVED[@]}" "$REPO/tests/workload/torch_throw.py"
 		[[ $name == plain ]] || start_mxbpf --pid "$READY_PID" --trace "$BATS_TEST_TMPDIR/t.json" --format json
-		kill -s USR1 "$READY_PID"
-		wait_exit "$READY_PID" 100
+		end_pid "$READY_PID" USR1 100
 	done
 	wait_exit "$MXBPF_PID" 60
 	expect_re '^caught 1275 of 1275$' "$(<"$(out watched)")"
@@ -40,8 +39,7 @@ result_of() { # FILE
 		start_torch "${args[@]}" --optimizer "$optimizer"
 		kill -s STOP "$WORKLOAD_PID" # otherwise it may end before mxbpf attaches
 		start_mxbpf --pid "$WORKLOAD_PID" --trace "$BATS_TEST_TMPDIR/t.json"
-		kill -s CONT "$WORKLOAD_PID"
-		wait_exit "$WORKLOAD_PID" 100
+		end_pid "$WORKLOAD_PID" CONT 100
 		wait_exit "$MXBPF_PID" 60
 		[[ $(result_of "$(out workload)") == "$(result_of "$(out plain)")" ]]
 	done
@@ -133,8 +131,7 @@ killed_in() { # PHASE TIMES: a job that start_torch started
 		probes) start_mxbpf --pid "$READY_PID" --format json ;;
 		agent) start_mxbpf --pid "$READY_PID" --agent --probes op --format json ;;
 		esac
-		kill -s USR1 "$READY_PID"
-		wait_exit "$READY_PID" 100
+		end_pid "$READY_PID" USR1 100
 		[[ $name == plain ]] || wait_exit "$MXBPF_PID" 60
 		tail -n +2 "$(out "$name")" >"$name.ends"
 		expect_same "$(<plain.ends)" "$(<"$name.ends")"

@@ -12,9 +12,7 @@ setup() {
 count_exactly() { # MXBPF_ARGS...
 	start_toy 200 3
 	start_mxbpf --pid "$READY_PID" --api all --format json "$@"
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
-	wait_exit "$MXBPF_PID"
+	end_ready
 	[[ $(sed -n 2p "$(out toy)") == 'caught 186' ]]
 	same_counts "$(out toy)" "$(out mxbpf)"
 }
@@ -56,8 +54,7 @@ code() { # PID
 	start_toy 20 2
 	start_mxbpf --pid "$READY_PID" --api all --format json --backend perf
 	[[ $(code "$other") == "$before" ]]
-	kill -s USR1 "$other"
-	wait_exit "$other"
+	end_pid "$other" USR1
 	kill -s USR1 "$READY_PID"
 	wait_exit "$MXBPF_PID"
 	same_counts "$(out toy)" "$(out mxbpf)"
@@ -73,8 +70,7 @@ code() { # PID
 	stop_pid "$MXBPF_PID" KILL
 	export -f code
 	timeout "$WAIT_SECONDS" bash -c 'until [[ $(code "$1") == "$0" ]]; do sleep 0.02; done' "$before" "$READY_PID"
-	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID"
+	end_pid "$READY_PID" USR1
 }
 
 @test "perf without CAP_SYS_ADMIN is refused with the remedy before the target is touched" {
@@ -82,9 +78,8 @@ code() { # PID
 	TOY=$(for_others "$O/toy")
 	start_toy 20 2
 	before=$(code "$READY_PID")
-	run --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "$caps" --ambient-caps "$caps" \
+	expect_run 4 --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "$caps" --ambient-caps "$caps" \
 		"$(for_others "$MXBPF")" --pid "$READY_PID" --backend perf
-	expect_status 4
 	expect_re 'CAP_SYS_ADMIN: run with sudo' "$stderr"
 	[[ $(code "$READY_PID") == "$before" ]]
 }

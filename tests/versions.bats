@@ -8,11 +8,7 @@ load helpers
 HERE=$REPO/tests/versions
 DEPS=$O/deps/versions
 
-setup() {
-	need_root
-	need_mxnet
-	cd "$BATS_TEST_TMPDIR"
-}
+setup() { root_setup mxnet; }
 
 # Selects MXNet VERSION for the tests' own Python, which has one of its own.
 mxnet() { # VERSION
@@ -84,11 +80,9 @@ resolves() { # PID [BEGIN_REGEX]
 @test "MXNet 1.6.0, which is packed by UPX, is refused with that reason" {
 	mxnet 1.6.0
 	start_ready packed "$PYTHON" -c 'import mxnet, os, time; print("ready", os.getpid(), flush=True); time.sleep(100)'
-	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 1s
-	expect_status 3
+	expect_run 3 --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 1s
 	expect_re 'libmxnet.so is packed by UPX: its code lies in anonymous memory, not in the file' "$stderr"
-	run --separate-stderr "$MXBPF" check --pid "$READY_PID"
-	expect_status 3
+	expect_run 3 --separate-stderr "$MXBPF" check --pid "$READY_PID"
 	"$MXBPF" list --format json | jq -e --argjson pid "$READY_PID" '.processes[] | select(.pid == $pid) |
 		.attachable == false and (.reason | test("packed by UPX"))'
 	echo '{"version": "1.6.0", "packed": true}' >"$BATS_FILE_TMPDIR/1.6.0.cells"
@@ -101,8 +95,7 @@ resolves() { # PID [BEGIN_REGEX]
 	"$MXBPF" check --pid "$READY_PID" >rows
 	expect_re '^  ok +MXNet 1\.9\.1 \(cu112\) in ' "$(<rows)"
 	# The library of memory.throw, libgcc_s, is in each process that runs MXNet, but not in this program.
-	run grep -E '^  no +((inside|custom|life|mark|kv)\.|memory\.[^t])' rows
-	expect_status 1
+	expect_run 1 grep -E '^  no +((inside|custom|life|mark|kv)\.|memory\.[^t])' rows
 	expect_re '^  ok +inside\.fcompute_executor ' "$(<rows)"
 	echo '{"version": "cu112-1.9.1", "resolves": true}' >"$BATS_FILE_TMPDIR/cu112-1.9.1.cells"
 }
@@ -111,9 +104,8 @@ resolves() { # PID [BEGIN_REGEX]
 @test "mxnet-cu112 has the structures of operators in bulks and of arrays where MXNet 1.9.1 has them" {
 	[[ -f $DEPS/cu112-1.9.1/stamp ]] || skip "no mxnet-cu112 at $DEPS: tests/versions/setup.sh"
 	local pushes='(12PushFCompute|14PushFComputeEx|12PushOperator)E' executors='(FCompute|StatefulCompute)(Ex)?Executor'
-	run "$HERE/same_code.py" "$(library 1.9.1)" "$(library cu112-1.9.1)" \
+	expect_run 0 "$HERE/same_code.py" "$(library 1.9.1)" "$(library cu112-1.9.1)" \
 		"^_ZZN5mxnet10imperative$pushes.*[CD]1E|^_ZN5mxnet4exec[0-9]+$executors[CD]1E|^_ZN5mxnet7NDArrayC1ERKS0_$"
-	expect_status 0
 	expect_re '^1[0-9] functions, 0 differ$' "$output"
 }
 
@@ -139,8 +131,7 @@ other_build_is_judged() { # VERSION
 		resolves "$READY_PID" '(api|operator|memory|wait)\.'
 		expect_re '^  ok +operator\.start .*; offsets read from its code' "$("$MXBPF" check --pid "$READY_PID")"
 		# Features whose offsets the code does not show are off.
-		run grep -E '^  ok +(inside|custom|mark\.st|counter|marker|life\.(push|ready)|pool)' <("$MXBPF" check --pid "$READY_PID")
-		expect_status 1
+		expect_run 1 grep -E '^  ok +(inside|custom|mark\.st|counter|marker|life\.(push|ready)|pool)' <("$MXBPF" check --pid "$READY_PID")
 		stop_pid "$READY_PID"
 		rm -rf lib
 	done

@@ -3,11 +3,7 @@
 # "why slow" for a part of a program that is slow once, for a known reason (tests/workload/torch_slow.py).
 load helpers
 
-setup() {
-	need_root
-	need_torch
-	cd "$BATS_TEST_TMPDIR" || return 1
-}
+setup() { root_setup torch; }
 
 # slow REASON [MXBPF-OPTION...]: runs the program, with the report in mxbpf.out. For "preempted" a process named hog takes its
 # CPU. Real-time priority keeps other processes from being the reason.
