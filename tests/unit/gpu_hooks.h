@@ -133,8 +133,7 @@ static bool child_is_new(void)
 	burst(10); /* fails, and nobody records it */
 	open_agent();
 	CHECK(gpu->state == MXBPF_GPU_OFF && !gpu->others);
-	want(ALL);
-	CHECK(reach(MXBPF_GPU_NO_CUDA)); /* set by the thread of this process; CUDA does not work here */
+	CHECK(want_all(MXBPF_GPU_NO_CUDA)); /* set by the thread of this process; CUDA does not work here */
 	CHECK(end() && !gpu->subscriptions && !gpu->records);
 	fflush(stdout);
 	_exit(unit_bad ? 1 : 0);
@@ -142,11 +141,7 @@ static bool child_is_new(void)
 
 static void test_forked(void)
 {
-	open_ops();
-	open_lib("libcupti.so.12");
-	launch("a", 1000, 1);
-	open_agent();
-	CHECK(begin());
+	open_window();
 	CHECK(child_is_new());
 	burst(100);
 	sync_all();
@@ -216,10 +211,7 @@ static void test_functions(void)
 	unsigned i, n;
 	void *lib;
 
-	open_ops();
-	lib = open_lib("libcupti.so.12");
-	launch("a", 1000, 1);
-	open_agent();
+	lib = open_job();
 	gpu->again_ms = 20;
 	CHECK(begin());
 	get(lib, "cuptiActivityEnable", &other.enable);
@@ -254,8 +246,7 @@ static void test_unsubscribe(void)
 	CHECK(!kineto_start());
 	open_agent();
 	gpu->again_ms = (uint32_t)(again * 1000);
-	want(ALL);
-	CHECK(reach(MXBPF_GPU_BUSY));
+	CHECK(want_all(MXBPF_GPU_BUSY));
 	get(lib, "cuptiSubscribe", &subscribe);
 	get(lib, "cuptiUnsubscribe", &unsubscribe);
 	CHECK(!subscribe(&handle, NULL, NULL) && !unsubscribe(handle));
@@ -296,8 +287,7 @@ static void test_proton(void)
 	CHECK(dlopen(command, RTLD_NOW));
 	launch("a", 1000, 1);
 	open_agent();
-	want(ALL);
-	CHECK(reach(MXBPF_GPU_BUSY) && gpu->failed == MXBPF_GPU_AT_ELSEWHERE && !account->subscriptions);
+	CHECK(want_all(MXBPF_GPU_BUSY) && gpu->failed == MXBPF_GPU_AT_ELSEWHERE && !account->subscriptions);
 }
 
 #endif

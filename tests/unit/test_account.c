@@ -216,7 +216,7 @@ static void test_long(struct buf *b)
 
 int main(void)
 {
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 
 	TEST("accounts add up, time on other threads counts as elsewhere, and emitted records give the same sums")
 	{
@@ -243,6 +243,5 @@ int main(void)
 	{
 		test_long(&b);
 	}
-	buf_fini(&b);
 	UNIT_MAIN_END;
 }

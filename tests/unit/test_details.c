@@ -313,7 +313,7 @@ static void test_endless(void)
 
 int main(void)
 {
-	struct mdl *m = model();
+	FREED(model_freed) struct mdl *m = model();
 
 	TEST("json has one row per name, or one per shape or stack top, and malformed shapes count as none")
 	test_json(m);
@@ -336,6 +336,5 @@ int main(void)
 	TEST("the backward table has one row per operator name with its backward time, and the number of unjoined "
 	     "nodes")
 	test_backward();
-	mdl_free(m);
 	UNIT_MAIN_END;
 }

@@ -149,17 +149,40 @@ static bool reach(uint32_t state)
 	return gpu->state == state;
 }
 
+static bool want_all(uint32_t state)
+{
+	want(ALL);
+	return reach(state);
+}
+
 /* Opens a window, and closes it again. */
 static bool begin(void)
 {
-	want(ALL);
-	return reach(MXBPF_GPU_ON);
+	return want_all(MXBPF_GPU_ON);
 }
 
 static bool end(void)
 {
 	want(0);
 	return reach(MXBPF_GPU_OFF);
+}
+
+/* Starts the agent in a process that has launched a kernel. Returns CUPTI. */
+static void *open_job(void)
+{
+	void *cupti;
+
+	open_ops();
+	cupti = open_lib("libcupti.so.12");
+	launch("a", 1000, 1);
+	open_agent();
+	return cupti;
+}
+
+static void open_window(void)
+{
+	open_job();
+	CHECK(begin());
 }
 
 /* ---- the mock's log of calls */
@@ -248,11 +271,7 @@ static void test_few_calls(void)
 {
 	unsigned i;
 
-	open_ops();
-	open_lib("libcupti.so.12");
-	launch("a", 1000, 1);
-	open_agent();
-	CHECK(begin());
+	open_window();
 	for (i = 0; i < 100; i++)
 		launch_torch("a", 1000, 1);
 	sync_driver();
@@ -264,11 +283,7 @@ static void test_few_calls(void)
 /* mxbpf is killed: the kernel clears the switch, and nobody changes what is wanted. */
 static void test_killed(void)
 {
-	open_ops();
-	open_lib("libcupti.so.12");
-	launch("a", 1000, 1);
-	open_agent();
-	CHECK(begin());
+	open_window();
 	*heard = 0;
 	CHECK(reach(MXBPF_GPU_OFF));
 	CHECK(calls_of("cuptiUnsubscribe") == 1);
@@ -331,8 +346,7 @@ static void test_kineto_first(void)
 	launch("a", 1000, 1);
 	CHECK(!kineto_start());
 	open_agent();
-	want(ALL);
-	CHECK(reach(MXBPF_GPU_BUSY));
+	CHECK(want_all(MXBPF_GPU_BUSY));
 	burst(500);
 	sync_all();
 	CHECK(kineto_stop() == 500);
@@ -344,22 +358,14 @@ static void test_kineto_first(void)
 
 static void test_holder(void)
 {
-	open_ops();
-	open_lib("libcupti.so.12");
-	launch("a", 1000, 1);
-	open_agent();
-	want(ALL);
-	CHECK(reach(MXBPF_GPU_BUSY));
+	open_job();
+	CHECK(want_all(MXBPF_GPU_BUSY));
 	CHECK(!strcmp(gpu->holder, "nsys"));
 }
 
 static void test_no_calls(void)
 {
-	open_ops();
-	open_lib("libcupti.so.12");
-	launch("a", 1000, 1);
-	open_agent();
-	CHECK(begin());
+	open_window();
 	burst(100);
 	CHECK(end());
 	CHECK(!calls_of("cuptiActivityRegisterTimestampCallback") && !calls_of("cuptiFinalize"));
@@ -372,8 +378,7 @@ static void test_cuinit(void)
 	open_ops();
 	open_lib("libcupti.so.12");
 	open_agent();
-	want(ALL);
-	CHECK(reach(MXBPF_GPU_NO_CUDA));
+	CHECK(want_all(MXBPF_GPU_NO_CUDA));
 	CHECK(!*read_log());
 	launch("a", 1000, 1);
 	CHECK(reach(MXBPF_GPU_ON));
@@ -384,10 +389,7 @@ static void test_cuinit(void)
 /* CUPTI hands buffers over late, so it asks for more than there are. */
 static void test_buffers(void)
 {
-	open_ops();
-	open_lib("libcupti.so.12");
-	launch("a", 1000, 1);
-	open_agent();
+	open_job();
 	gpu->buffers_max = 1;
 	CHECK(begin());
 	burst(30000);
@@ -401,11 +403,7 @@ static void test_queue(void)
 {
 	int i;
 
-	open_ops();
-	open_lib("libcupti.so.12");
-	launch("a", 1000, 1);
-	open_agent();
-	CHECK(begin());
+	open_window();
 	for (i = 0; i < 6; i++)
 		launch("queued", 60000000, 1);
 	CHECK(end());
@@ -422,11 +420,7 @@ static void test_held_back(void)
 	double until;
 	int i;
 
-	open_ops();
-	open_lib("libcupti.so.12");
-	launch("a", 1000, 1);
-	open_agent();
-	CHECK(begin());
+	open_window();
 	until = now() + 0.7;
 	for (i = 0; i < 1400; i++)
 		launch("queued", 500000, 1);
@@ -443,11 +437,7 @@ static void test_unreadable(void)
 	uint64_t all;
 	int i;
 
-	open_ops();
-	open_lib("libcupti.so.12");
-	launch("a", 1000, 1);
-	open_agent();
-	CHECK(begin());
+	open_window();
 	for (i = 0; i < 50; i++)
 		launch("before", 1000, 1);
 	launch("long", 3600000000000ull, 2);
@@ -476,8 +466,7 @@ static void test_slow(void)
 	open_kineto();
 	launch("a", 1000, 1);
 	open_agent();
-	want(ALL);
-	CHECK(reach(MXBPF_GPU_SUBSCRIBING));
+	CHECK(want_all(MXBPF_GPU_SUBSCRIBING));
 	launch("while it subscribes", 1000, 1); /* nobody waits for the agent */
 	CHECK(gpu->state == MXBPF_GPU_SUBSCRIBING);
 	pthread_create(&thread, NULL, subscribe_too, &result);
@@ -491,12 +480,8 @@ static void test_slow(void)
 /* The process ends while CUPTI does not return. */
 static void test_exit(void)
 {
-	open_ops();
-	open_lib("libcupti.so.12");
-	launch("a", 1000, 1);
-	open_agent();
-	want(ALL);
-	CHECK(reach(MXBPF_GPU_SUBSCRIBING));
+	open_job();
+	CHECK(want_all(MXBPF_GPU_SUBSCRIBING));
 	exit(unit_bad ? 1 : 0);
 }
 
@@ -504,10 +489,7 @@ static void test_anew(void)
 {
 	const double until = now() + WAIT_S;
 
-	open_ops();
-	open_lib("libcupti.so.12");
-	launch("a", 1000, 1);
-	open_agent();
+	open_job();
 	gpu->records_max = 5000;
 	CHECK(begin());
 	while (gpu->subscriptions < 3 && now() < until)
@@ -581,18 +563,13 @@ static void test_no_library(void)
 	launch("a", 1000, 1);
 	open_agent();
 	memcpy(gpu->library, "/nowhere/libcupti.so", 21);
-	want(ALL);
-	CHECK(reach(MXBPF_GPU_FAILED));
+	CHECK(want_all(MXBPF_GPU_FAILED));
 	CHECK(gpu->failed == MXBPF_GPU_AT_LIBRARY);
 }
 
 static void test_threads(void)
 {
-	open_ops();
-	open_lib("libcupti.so.12");
-	launch("a", 1000, 1);
-	open_agent();
-	CHECK(begin());
+	open_window();
 	CHECK(gpu->foreign_tids);
 	CHECK(end());
 }
@@ -601,12 +578,8 @@ static uint32_t expected;
 
 static void test_code(void)
 {
-	open_ops();
-	open_lib("libcupti.so.12");
-	launch("a", 1000, 1);
-	open_agent();
-	want(ALL);
-	CHECK(reach(expected == 39 ? MXBPF_GPU_BUSY : MXBPF_GPU_FAILED));
+	open_job();
+	CHECK(want_all(expected == 39 ? MXBPF_GPU_BUSY : MXBPF_GPU_FAILED));
 	CHECK(gpu->result == expected);
 	CHECK(!gpu->subscriptions && calls_of("cuptiUnsubscribe") <= 1);
 }

@@ -137,7 +137,7 @@ static void test_bound(struct buf *b)
 
 int main(void)
 {
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 
 	TEST("spans with different arguments or stacks have separate rows, also in sums and emitted records")
 	test_rows(&b);
@@ -148,6 +148,5 @@ int main(void)
 	}
 	TEST("spans beyond the maximum number of detailed rows are counted in the row of their name")
 	test_bound(&b);
-	buf_fini(&b);
 	UNIT_MAIN_END;
 }

@@ -196,14 +196,13 @@ static bool is_waiting(const struct target *t, struct agt_wait *w)
 
 static bool is_traced(const struct target *t, pid_t tid)
 {
-	struct buf status = {0};
+	FREED(buf_fini) struct buf status = {0};
 	const char *tracer = NULL;
 	bool traced;
 
 	if (tid && !tgt_peek_status(t->pid, tid, &status))
 		tracer = tgt_status_field(status.data, "TracerPid");
 	traced = tracer && atoi(tracer);
-	buf_fini(&status);
 	return traced;
 }
 

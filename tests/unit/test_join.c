@@ -76,7 +76,7 @@ static void check_one(struct mdl *m, uint32_t tgid, uint64_t times)
 static void test_innermost(void)
 {
 	struct mdl *m = mdl_new(), *again = mdl_new(), *sum;
-	struct buf recs = {0};
+	FREED(buf_fini) struct buf recs = {0};
 
 	forward_and_backward(m, 77, 1000);
 	check_one(m, 77, 1);
@@ -88,7 +88,6 @@ static void test_innermost(void)
 	CHECK(njoins(m) == 2);
 	sum = mdl_sum(m);
 	check_one(sum, 0, 2);
-	buf_fini(&recs);
 	mdl_free(m);
 	mdl_free(again);
 	mdl_free(sum);
@@ -100,7 +99,7 @@ static void test_innermost(void)
  */
 static void test_deep(void)
 {
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	struct mxbpf_join j;
 
 	feed(m, &(struct call){MUL, 1000, 10, SEQ(48), 0, false, 7, 0});
@@ -113,13 +112,12 @@ static void test_deep(void)
 	CHECK(njoins(m) == 1 && j.count == 1 && j.total_ns == 10 && j.bwd_count == 1 && j.bwd_total_ns == 100 &&
 	      j.deep_count == 2 && j.deep_total_ns == 600);
 	CHECK(!mdl_tally(m, OP, MXBPF_TALLY_UNJOINED));
-	mdl_free(m);
 }
 
 /* torch, too, shows backward calls of any order with the stack of the forward operator. */
 static void test_stacks(void)
 {
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	const struct mdl_row *const *rows;
 	size_t n, i;
 
@@ -132,7 +130,6 @@ static void test_stacks(void)
 	CHECK(n == 4);
 	for (i = 0; i < n; i++)
 		CHECK(rows[i]->stack_id == 7);
-	mdl_free(m);
 }
 
 static void test_unknown(void)
@@ -164,13 +161,12 @@ static void test_unknown(void)
 /* A hostile file may claim that nodes make each other. */
 static void test_circle(void)
 {
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 
 	feed(m, &(struct call){MUL, 1000, 10, SEQ(48), SEQ(49), false, 0, 0});
 	feed(m, &(struct call){MUL, 1000, 10, SEQ(49), SEQ(48), false, 0, 0});
 	feed(m, &(struct call){MUL_BACKWARD, 2000, 10, SEQ(48), 0, true, 0, 0});
 	CHECK(of(m, MUL_BACKWARD, 77).bwd_count == 1 && mdl_tally(m, OP, MXBPF_TALLY_UNJOINED) == 1);
-	mdl_free(m);
 }
 
 int main(void)

@@ -29,26 +29,24 @@ static struct mxbpf_launch *long_launch(struct buf *b, uint64_t at_ns, uint64_t 
 static struct launches_row row_of(const struct mdl *m, uint64_t call_id)
 {
 	struct launches_row none = {.a = {.count = 0}}, row;
-	struct buf all = {0};
+	FREED(buf_fini) struct buf all = {0};
 	size_t i;
 
 	CHECK(!launches_rows(m, &all));
 	for (row = none, i = 0; i < buf_count(&all, row); i++)
 		if (buf_at(&all, struct launches_row, i)->a.call_id == call_id)
 			row = *buf_at(&all, struct launches_row, i);
-	buf_fini(&all);
 	return row;
 }
 
 static struct mxbpf_agg_gpu_types types_of(const struct mdl *m)
 {
 	struct mxbpf_agg_gpu_types types = {.device = 0};
-	struct buf all = {0};
+	FREED(buf_fini) struct buf all = {0};
 
 	CHECK(!launches_types(m, &all) && buf_count(&all, types) == 1);
 	if (all.len)
 		types = *buf_at(&all, struct mxbpf_agg_gpu_types, 0);
-	buf_fini(&all);
 	return types;
 }
 
@@ -56,10 +54,9 @@ static struct mxbpf_agg_gpu_types types_of(const struct mdl *m)
 static struct mdl *recorded(const struct mdl *m)
 {
 	struct mdl *again = mdl_new();
-	struct buf recs = {0};
+	FREED(buf_fini) struct buf recs = {0};
 
 	CHECK(!mdl_emit(m, &recs) && !mdl_feed(again, recs.data, recs.len));
-	buf_fini(&recs);
 	return again;
 }
 
@@ -95,7 +92,7 @@ static void check_launches(const struct mdl *m)
 static void test_launches(void)
 {
 	struct mdl *m = mdl_new(), *late = mdl_new(), *again, *sum, *copy = mdl_new();
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 
 	put_names(&b);
 	put_launches(&b);
@@ -108,7 +105,6 @@ static void test_launches(void)
 	check_launches(again);
 	check_launches(sum);
 	check_launches(copy);
-	buf_fini(&b);
 	mdl_free(m);
 	mdl_free(late);
 	mdl_free(again);
@@ -145,7 +141,7 @@ static void test_long(void)
 	struct mdl *m = mdl_new(), *next = mdl_new();
 	const uint64_t late = 1000, half = STEPS / 2;
 	struct mxbpf_agg_gpu_types t;
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 	uint64_t i, k;
 
 	put_names(&b);
@@ -166,7 +162,6 @@ static void test_long(void)
 	check_steps(next, half, 12); /* also the first of them, because the queue of then is kept */
 	t = types_of(next);
 	CHECK(t.count[MXBPF_TYPE_COMPUTE] == half && t.ns[1] == half * 700000);
-	buf_fini(&b);
 	mdl_free(m);
 	mdl_free(next);
 }
@@ -178,9 +173,9 @@ static void test_long(void)
 /* Kernels of 100 ns are launched at once: the first 1,023 leave room. */
 static void test_full(void)
 {
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	struct launches_row l;
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 	uint64_t i;
 
 	put_names(&b);
@@ -192,8 +187,6 @@ static void test_full(void)
 	l = row_of(m, LAUNCH);
 	/* Full from launch 1023 on, until as many have ended as there are more than 1,023. */
 	CHECK(l.a.queue_max == BURST && l.a.full_ns == 10000 + 100 * (BURST - 1023) - 1023);
-	buf_fini(&b);
-	mdl_free(m);
 }
 
 /* ---- types */
@@ -228,7 +221,7 @@ static void check_types(const struct mdl *m)
 static void test_types(void)
 {
 	struct mdl *m = mdl_new(), *late = mdl_new(), *again, *sum;
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 
 	put_types(&b);
 	put_names(&b);
@@ -239,7 +232,6 @@ static void test_types(void)
 	check_types(late);
 	check_types(again);
 	check_types(sum);
-	buf_fini(&b);
 	mdl_free(m);
 	mdl_free(late);
 	mdl_free(again);
@@ -270,7 +262,7 @@ static void test_latest(void)
 {
 	struct mdl *m = mdl_new(), *copy = mdl_new(), *next = mdl_new();
 	const struct activity_call *l;
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 	uint64_t number;
 	size_t n, i;
 
@@ -291,7 +283,6 @@ static void test_latest(void)
 	CHECK(number == MANY + 2 && n >= MANY / 3 && n < MANY && !activity_call_at(m, 2) && !call_at(m, 7, 600));
 	CHECK(call_at(m, 1000 + MANY - 1, 1000 + MANY) == &l[n - 1] && activity_call_at(m, number) == &l[n - 1]);
 	CHECK(activity_calls_lost_ns(m) >= l[0].start_ns && activity_calls_lost_ns(m) < l[n - 1].start_ns);
-	buf_fini(&b);
 	mdl_free(m);
 	mdl_free(copy);
 	mdl_free(next);

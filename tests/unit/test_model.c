@@ -534,7 +534,7 @@ static void test_hostile_sums(struct buf *b)
 
 int main(void)
 {
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 
 	TEST("spans become rows by process, class, name and device")
 	test_rows(&b);
@@ -562,6 +562,5 @@ int main(void)
 	test_random_bytes(&b);
 	TEST("sums of a hostile file saturate")
 	test_hostile_sums(&b);
-	buf_fini(&b);
 	UNIT_MAIN_END;
 }

@@ -44,7 +44,7 @@ static enum mxbpf_sched_what cause(enum mxbpf_sched_state state, int nr, unsigne
 int main(void)
 {
 	struct mdl *m = mdl_new(), *again = mdl_new();
-	struct buf b = {0};
+	FREED(buf_fini) struct buf b = {0};
 	struct mxbpf_sched *r;
 
 	TEST("the cause of a sleep follows from the system call, the thread state and the kernel's I/O-wait flag")
@@ -116,6 +116,5 @@ int main(void)
 	}
 	mdl_free(m);
 	mdl_free(again);
-	buf_fini(&b);
 	UNIT_MAIN_END;
 }

@@ -307,10 +307,10 @@ static void watch(unsigned stalled)
 /* Neither source waits for the other; one is 100 ms ahead. */
 static void watch_apart(void)
 {
-	struct mdl *m = mdl_new();
+	FREED(model_freed) struct mdl *m = mdl_new();
 	struct src_hub *h = src_hub_new(fold, m);
 	struct src *ahead = src_add(h, &prompt_ops, "ahead", NULL), *behind = src_add(h, &prompt_ops, "behind", NULL);
-	struct buf batch = {0};
+	FREED(buf_fini) struct buf batch = {0};
 	struct err e = {0};
 	unsigned i;
 
@@ -327,8 +327,6 @@ static void watch_apart(void)
 	src_deliver(behind, batch.data, batch.len);
 	CHECK(mdl_tally(m, MXBPF_CLASS_OPERATOR, MXBPF_TALLY_LATE) == 1);
 	src_hub_free(h);
-	mdl_free(m);
-	buf_fini(&batch);
 }
 
 static uint64_t half_watermark(const struct src *s)

@@ -67,7 +67,7 @@ static void check_horizon(void)
 static void check_limit(void)
 {
 	struct win_queue q = {.kept = 0};
-	struct buf latest = {0};
+	FREED(buf_fini) struct buf latest = {0};
 	uint64_t lost_ns = 5, i;
 
 	for (i = 0; i < 4; i++)
@@ -85,7 +85,6 @@ static void check_limit(void)
 		CHECK(lost_ns == 5 && !win_put_latest(&latest, &one, sizeof(one), 4, &lost_ns));
 	}
 	CHECK(lost_ns == 90 && buf_count(&latest, struct item) == 3 && buf_at(&latest, struct item, 0)->number == 2);
-	buf_fini(&latest);
 }
 
 static void check_late(void)
