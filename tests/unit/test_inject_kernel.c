@@ -25,18 +25,37 @@ static bool emulated; /* the test runs in a virtual machine of its own under an 
 
 /* ---- tests */
 
+static bool injects(const struct agt_inject_opts *o, struct agt_injected *in)
+{
+	struct err e = {0};
+
+	if (agt_inject(o, in, &e))
+		printf("# %s: %s\n", o->name, e.why);
+	return !e.code;
+}
+
+/* Returns true if an injection fails with this code and reason. */
+static bool fails(const struct agt_inject_opts *o, int code, const char *why)
+{
+	struct agt_injected in;
+	struct err e = {0};
+	int err = agt_inject(o, &in, &e);
+
+	if (err != code || !strstr(e.why, why))
+		printf("# %d: %s\n", err, e.why);
+	return err == code && strstr(e.why, why);
+}
+
 static void test_busy(void)
 {
 	struct agt_injected first, second;
 	struct agt_inject_opts o;
 	struct target t;
-	struct err e = {0}, again = {0};
+	struct err again = {0};
 
 	CHECK(start_target(&t, "4", NULL));
 	o = opts(&t);
-	CHECK(!agt_inject(&o, &first, &e));
-	if (e.code)
-		printf("# %s\n", e.why);
+	CHECK(injects(&o, &first));
 	printf("# pause %.0f us\n", (double)first.pause_ns / 1e3);
 	CHECK(first.stops == 1 && ran_once(&t, &first) && goes_on(&t));
 	CHECK(agt_inject(&o, &second, &again) == -EEXIST && second.base == first.base && strstr(again.why, "already"));
@@ -69,17 +88,16 @@ static void test_beside(void)
 	struct agt_injected in;
 	struct agt_inject_opts o;
 	struct target t;
-	struct err e = {0};
 
 	CHECK(start_target(&t, "3", NULL));
 	o = opts(&t);
 	o.beside = &beside;
-	CHECK(!agt_inject(&o, &in, &e) && !in.beside && in.stops == 1 && ran_once(&t, &in));
+	CHECK(injects(&o, &in) && !in.beside && in.stops == 1 && ran_once(&t, &in));
 	CHECK(maps(&t, beside.name) && goes_on(&t));
 	beside.name = "mxbpf-test-crash";
 	beside.call_va = calls_va; /* data, not code */
 	o.reuse = true;
-	CHECK(!agt_inject(&o, &in, &e) && in.beside == -EFAULT && maps(&t, beside.name) && goes_on(&t));
+	CHECK(injects(&o, &in) && in.beside == -EFAULT && maps(&t, beside.name) && goes_on(&t));
 	end_target(&t);
 }
 
@@ -138,19 +156,15 @@ static void test_fresh(bool launched)
 	struct agt_injected in;
 	struct agt_inject_opts o;
 	struct target t;
-	struct err e;
 	unsigned i;
 
 	for (i = 0; i < n; i++) {
-		e = (struct err){0};
 		CHECK(start_target(&t, "3", launched && i & 1 ? "signals" : NULL));
 		CHECK(!preload || maps(&t, strrchr(preload, '/')));
 		o = opts(&t);
 		o.launched = launched;
 		o.cancel_fd = -1;
-		CHECK(!agt_inject(&o, &in, &e));
-		if (e.code)
-			printf("# %s\n", e.why);
+		CHECK(injects(&o, &in));
 		CHECK(ran_once(&t, &in) && goes_on(&t));
 		pauses[i] = in.longest_ns;
 		end_target(&t);
@@ -329,15 +343,12 @@ static bool inject_into(const struct target *t, const struct agt_wait *w, const 
 	struct tap tap = {t->pid, w->tid, signal};
 	struct agt_inject_opts o = opts(t);
 	struct agt_injected in;
-	struct err e = {0};
 
 	o.name = name;
 	o.wait = *w;
 	o.on_step = send_tap;
 	o.ctx = &tap;
-	if (agt_inject(&o, &in, &e))
-		printf("# %s\n", e.why);
-	return !e.code && ran_once(t, &in);
+	return injects(&o, &in) && ran_once(t, &in);
 }
 
 /*
@@ -464,15 +475,12 @@ static void strike(void *ctx, enum agt_step step)
 static void test_target_killed(void)
 {
 	struct blow b = {.sig = SIGKILL};
-	struct agt_injected in;
 	struct agt_inject_opts o;
 	struct target t;
-	struct err e;
 	unsigned i;
 
 	for (i = 0; i < 2 * AGT_STEP_STARTED; i++) {
 		b.step = (int)i / 2;
-		e = (struct err){0};
 		CHECK(start_target(&t, "2", NULL));
 		b.pid = t.pid;
 		o = opts(&t);
@@ -481,9 +489,7 @@ static void test_target_killed(void)
 		o.on_step = strike;
 		o.ctx = &b;
 		o.first_call_ms = 500;
-		CHECK(agt_inject(&o, &in, &e) == -ESRCH);
-		if (e.code != -ESRCH)
-			printf("# step %d: %s\n", b.step, e.why);
+		CHECK(fails(&o, -ESRCH, ""));
 		end_target(&t);
 	}
 }
@@ -494,22 +500,18 @@ static void test_target_stopped(void)
 	struct agt_injected in;
 	struct agt_inject_opts o;
 	struct target t;
-	struct err e;
 	char name[32];
 	int status;
 
 	CHECK(start_target(&t, "2", NULL));
 	b.pid = t.pid;
 	for (b.step = AGT_STEP_STOPPED; b.step < AGT_STEP_STARTED; b.step++) {
-		e = (struct err){0};
 		snprintf(name, sizeof(name), "stop-%d", b.step);
 		o = opts(&t);
 		o.name = name;
 		o.on_step = strike;
 		o.ctx = &b;
-		CHECK(!agt_inject(&o, &in, &e));
-		if (e.code)
-			printf("# step %d: %s\n", b.step, e.why);
+		CHECK(injects(&o, &in));
 		CHECK(waitpid(t.pid, &status, WUNTRACED) == t.pid && WIFSTOPPED(status));
 		kill(t.pid, SIGCONT);
 		CHECK(ran_once(&t, &in) && goes_on(&t));
@@ -522,34 +524,18 @@ static void test_signals(void)
 	struct agt_injected in;
 	struct agt_inject_opts o;
 	struct target t;
-	struct err e;
 	char name[32];
 	unsigned i;
 
 	CHECK(start_target(&t, "2", "signals"));
 	for (i = 0; i < (emulated ? EMULATED_TARGETS : SIGNALS_TARGETS); i++) {
-		e = (struct err){0};
 		snprintf(name, sizeof(name), "signals-%u", i);
 		o = opts(&t);
 		o.name = name;
-		CHECK(!agt_inject(&o, &in, &e));
-		if (e.code)
-			printf("# %s\n", e.why);
+		CHECK(injects(&o, &in));
 		CHECK(ran_once(&t, &in) && goes_on(&t));
 	}
 	end_target(&t);
-}
-
-/* Returns true if an injection fails with this code and reason. */
-static bool fails(const struct agt_inject_opts *o, int code, const char *why)
-{
-	struct agt_injected in;
-	struct err e = {0};
-	int err = agt_inject(o, &in, &e);
-
-	if (err != code || !strstr(e.why, why))
-		printf("# %d: %s\n", err, e.why);
-	return err == code && strstr(e.why, why);
 }
 
 static void test_crash(void)

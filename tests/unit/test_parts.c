@@ -28,11 +28,12 @@ static void span(uint64_t name_id, uint32_t tid, uint64_t start, uint64_t dur, u
 	CHECK(!mdl_fold(model, &s.h));
 }
 
-/* Begins a model in which an iteration begins at 0. */
+/* Begins a model in which an iteration begins at 0, and frees the one before. */
 static void begin(void)
 {
 	struct buf b = {0};
 
+	mdl_free(model);
 	model = mdl_new();
 	put_name(&b, STEP, MXBPF_NAME_SPAN, "Optimizer.step#SGD.step");
 	put_name(&b, MM, MXBPF_NAME_SPAN, "aten::mm");
@@ -84,7 +85,6 @@ static void test_exchanges(void)
 		span(EXCHANGE, LOOP, 900, 7000, async); /* until 7900 */
 		span(MM, LOOP, 8000, 1000, 0);
 		CHECK(are(end(), 0, 6900, 2000, 1100));
-		mdl_free(model);
 	}
 	TEST("a thread that is woken before the end of the exchange is recorded has waited for it")
 	{
@@ -94,7 +94,6 @@ static void test_exchanges(void)
 		span(MM, LOOP, 8020, 980, 0);
 		span(EXCHANGE, LOOP, 900, 7500, async); /* until 8400 */
 		CHECK(are(end(), 0, 7000, 1990, 1010));
-		mdl_free(model);
 	}
 	TEST("a program that computes beside an exchange does not wait for it")
 	{
@@ -103,14 +102,12 @@ static void test_exchanges(void)
 		span(EXCHANGE, LOOP, 900, 2000, async); /* until 2900 */
 		span(MM, LOOP, 8000, 1000, 0);
 		CHECK(are(end(), 0, 0, 2000, 8000));
-		mdl_free(model);
 		begin();
 		span(MM, LOOP, 0, 1000, 0);
 		span(MM, LOOP, 3000, 1000, 0);
 		span(MM, LOOP, 6000, 3000, 0);
 		span(EXCHANGE, LOOP, 900, 7500, async); /* until 8400, within an operator */
 		CHECK(are(end(), 0, 0, 5000, 5000));
-		mdl_free(model);
 	}
 	TEST("the last of several exchanges ends the wait for all of them")
 	{
@@ -121,14 +118,12 @@ static void test_exchanges(void)
 		span(EXCHANGE, LOOP, 950, 7000, async); /* until 7950 */
 		span(MM, LOOP, 8000, 1000, 0);
 		CHECK(are(end(), 0, 6950, 2000, 1050));
-		mdl_free(model);
 	}
 	TEST("an exchange on the thread itself is an exchange, and an operator that exchanges counts as running")
 	{
 		begin();
 		span(STORE, LOOP, 1000, 5000, 0);
 		CHECK(end()->busy_ns == 5000 * 1000ull && are(end(), 0, 5000, 0, 5000));
-		mdl_free(model);
 	}
 }
 
@@ -142,7 +137,6 @@ static void test_passes(void)
 		span(PASS, OTHER, 3200, 4700, 0); /* until 7900 */
 		span(MM, LOOP, 8000, 1000, 0);
 		CHECK(are(end(), 6800, 0, 2000, 1200));
-		mdl_free(model);
 	}
 	TEST("a thread that computes beside a backward pass of another thread does not wait for it")
 	{
@@ -151,7 +145,6 @@ static void test_passes(void)
 		span(PASS, OTHER, 1000, 7000, 0);
 		span(MM, LOOP, 8000, 1000, 0);
 		CHECK(are(end(), 0, 0, 2000, 8000));
-		mdl_free(model);
 	}
 	TEST("an exchange after the backward pass on another thread is an exchange")
 	{
@@ -161,7 +154,6 @@ static void test_passes(void)
 		span(EXCHANGE, OTHER, 2000, 5900, MXBPF_SPAN_USER | MXBPF_SPAN_ASYNC); /* until 7900 */
 		span(MM, LOOP, 8000, 1000, 0);
 		CHECK(are(end(), 2900, 3900, 2000, 1200));
-		mdl_free(model);
 	}
 }
 
@@ -206,7 +198,6 @@ static void test_lost(void)
 			CHECK(!!(it[i].flags & MXBPF_ITERATION_LOST) == (i >= 10 && i <= 12));
 			CHECK(!!(it[i].flags & MXBPF_ITERATION_PARTS) != (i >= 10 && i <= 12));
 		}
-		mdl_free(model);
 	}
 	TEST("where ends of iterations are lost, no iteration is made of two")
 	{
@@ -221,7 +212,6 @@ static void test_lost(void)
 			nlost += !!(it[i].flags & MXBPF_ITERATION_LOST);
 		}
 		CHECK(!long_ones && nlost == 1); /* the first one after it: what memory is alive may be wrong */
-		mdl_free(model);
 	}
 }
 
@@ -244,7 +234,6 @@ static void test_unseen_passes(void)
 		iterations(100, 110, true);
 		steps_iterations(model, &before);
 		CHECK(before >= n + 9 && before <= n + 10);
-		mdl_free(model);
 	}
 }
 
@@ -275,7 +264,6 @@ static void test_loops(void)
 			CHECK(it[i].tid == OTHER || it[i].busy_ns == 1010 * 1000);
 		}
 		CHECK(of[0] == 4 && of[1] == 12);
-		mdl_free(model);
 	}
 	TEST("backward passes on a thread without iterations do not make it a loop")
 	{
@@ -289,7 +277,6 @@ static void test_loops(void)
 		CHECK(n == 4);
 		for (i = 0; i < n; i++)
 			CHECK(it[i].tid == LOOP && it[i].dur_ns == 10000 * 1000);
-		mdl_free(model);
 	}
 }
 
@@ -332,7 +319,6 @@ static void test_memory(void)
 			CHECK(n == 40);
 			for (i = 0; i < n; i++)
 				wrong += it[i].live_bytes != 96;
-			mdl_free(model);
 		}
 		CHECK(!wrong);
 	}
@@ -346,5 +332,6 @@ int main(void)
 	test_unseen_passes();
 	test_exchanges();
 	test_passes();
+	mdl_free(model);
 	return unit_end();
 }
