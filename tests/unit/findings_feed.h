@@ -166,6 +166,20 @@ static inline void loop(uint64_t n, uint64_t dur_ms, enum mxbpf_step_part part, 
 		iteration(i, dur_ms, part, part_ms, 0);
 }
 
+/* Begins a job of 40 iterations of 100 ms. */
+static inline void begin_loop(enum mxbpf_step_part part, uint64_t part_ms)
+{
+	begin();
+	loop(40, 100, part, part_ms);
+}
+
+/* Begins a job that computes most of its time. */
+static inline void begin_busy(uint64_t runq_ns, uint64_t faults)
+{
+	begin_loop(MXBPF_PART_OUTSIDE, 5);
+	operators(400, 9 * MS, runq_ns, faults);
+}
+
 static inline bool says(const char *text)
 {
 	return told.n && told.list[0].text.len && strstr(told.list[0].text.data, text);

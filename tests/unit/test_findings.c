@@ -73,22 +73,18 @@ static void test_rules(void)
 
 	TEST("a job that computes most of its time has no findings")
 	{
-		begin();
-		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
-		operators(400, 9 * MS, 0, 0);
+		begin_busy(0, 0);
 		CHECK(!strcmp(found(), ""));
 	}
 	TEST("a loop that waits for data is reported with the share of its time")
 	{
-		begin();
-		loop(40, 100, MXBPF_PART_DATA, 80);
+		begin_loop(MXBPF_PART_DATA, 80);
 		operators(400, 2 * MS, 0, 0);
 		CHECK(!strcmp(found(), "data_wait") && says("80% of its time"));
 	}
 	TEST("waiting for results is reported only for the time in which no operator runs")
 	{
-		begin();
-		loop(40, 100, MXBPF_PART_WAIT, 60);
+		begin_loop(MXBPF_PART_WAIT, 60);
 		operators(400, 4 * MS, 0, 0);
 		CHECK(!strcmp(found(), "sync_wait"));
 	}
@@ -106,16 +102,12 @@ static void test_rules(void)
 		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
 		operators(400, 9 * MS, 4 * MS, 0);
 		CHECK(!strcmp(found(), "neighbours") && strstr(told.list[0].evidence.data, "noisy (pid 300) 0.5 CPUs"));
-		begin();
-		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
-		operators(400, 9 * MS, 4 * MS, 0);
+		begin_busy(4 * MS, 0);
 		CHECK(!strcmp(found(), "own_threads"));
 	}
 	TEST("page faults are reported if their estimate is a notable part of the operators' time")
 	{
-		begin();
-		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
-		operators(400, 9 * MS, 0, 4000);
+		begin_busy(0, 4000);
 		CHECK(!strcmp(found(), "page_faults"));
 	}
 	TEST("memory that grows in every third of the window is reported, and a cache that levels off is not")
@@ -194,8 +186,7 @@ static void test_lines(void)
 	}
 	TEST("your Python code is reported with its line, beside packages and code that they make")
 	{
-		begin();
-		loop(40, 100, MXBPF_PART_OUTSIDE, 60);
+		begin_loop(MXBPF_PART_OUTSIDE, 60);
 		looks(PID, PID, "<string>(3): make\nnumpy/core/fromnumeric.py(12): sum\n/app/train.py(7): metrics", 30,
 		      0);
 		looks(PID, PID, "/app/train.py(9): step", 10, IN_API);
@@ -203,8 +194,7 @@ static void test_lines(void)
 	}
 	TEST("a loader that works in the thread of the loop counts as waiting for data")
 	{
-		begin();
-		loop(40, 100, MXBPF_PART_OUTSIDE, 60);
+		begin_loop(MXBPF_PART_OUTSIDE, 60);
 		looks(PID, PID,
 		      "/app/data.py(5): decode\nmxnet/gluon/data/dataloader.py(8): __iter__\n/app/train.py(7): main",
 		      30, 0);
@@ -212,15 +202,13 @@ static void test_lines(void)
 	}
 	TEST("a job of tiny operators that mostly does something else is not bound by launching them")
 	{
-		begin();
-		loop(40, 100, MXBPF_PART_OUTSIDE, 70);
+		begin_loop(MXBPF_PART_OUTSIDE, 70);
 		operators(40 * 500, 8000, 0, 0);
 		looks(PID, PID, "/app/t.py(7): decode", 30, 0);
 		looks(PID, PID, "/app/t.py(9): step", 5, IN_API);
 		looks(PID, PID, "/app/t.py(9): step", 3, 0);
 		CHECK(!strcmp(found(), "own_code") && shows(0, "/app/t.py(7): decode, 100% of 30 samples"));
-		begin();
-		loop(40, 100, MXBPF_PART_OUTSIDE, 70);
+		begin_loop(MXBPF_PART_OUTSIDE, 70);
 		operators(40 * 500, 8000, 0, 0);
 		looks(PID, PID, "/app/t.py(9): step", 10, IN_API);
 		looks(PID, PID, "/app/t.py(9): step", 28, 0);
@@ -228,8 +216,7 @@ static void test_lines(void)
 	}
 	TEST("waiting for a queue counts as waiting for data, and the thread that fills it is shown")
 	{
-		begin();
-		loop(40, 100, MXBPF_PART_OUTSIDE, 60);
+		begin_loop(MXBPF_PART_OUTSIDE, 60);
 		looks(PID, PID,
 		      "/usr/lib/python3.11/threading.py(3): wait\n/usr/lib/python3.11/queue.py(1): get\n/app/t.py(7): "
 		      "main",
@@ -240,8 +227,7 @@ static void test_lines(void)
 	}
 	TEST("a process that was started by multiprocessing does not wait for data because of that")
 	{
-		begin();
-		loop(40, 100, MXBPF_PART_OUTSIDE, 60);
+		begin_loop(MXBPF_PART_OUTSIDE, 60);
 		looks(PID, PID, "/app/t.py(7): rank\n/usr/lib/python3.11/multiprocessing/process.py(1): run", 30,
 		      ASLEEP);
 		CHECK(!strcmp(found(), "own_code"));
@@ -249,13 +235,11 @@ static void test_lines(void)
 	TEST("a thread that runs while the loop sleeps in a lock holds the interpreter; without it the wait is the "
 	     "program's own")
 	{
-		begin();
-		loop(40, 100, MXBPF_PART_OUTSIDE, 60);
+		begin_loop(MXBPF_PART_OUTSIDE, 60);
 		looks(PID, PID, "/app/t.py(7): main", 30, IN_LOCK);
 		looks(PID, PID + 1, "/app/t.py(3): metrics", 30, 0);
 		CHECK(!strcmp(found(), "interpreter_lock") && shows(0, "/app/t.py(3): metrics"));
-		begin();
-		loop(40, 100, MXBPF_PART_OUTSIDE, 60);
+		begin_loop(MXBPF_PART_OUTSIDE, 60);
 		looks(PID, PID, "/app/t.py(7): main", 30, IN_LOCK);
 		looks(PID, PID + 1, "/app/t.py(3): metrics", 5, 0);
 		CHECK(!strcmp(found(), "own_code"));
@@ -263,8 +247,7 @@ static void test_lines(void)
 	TEST("a line that asks for one result after the other is reported, and one wait in an iteration is not")
 	{
 		for (i = 1; i <= 10; i += 9) {
-			begin();
-			loop(40, 100, MXBPF_PART_API, 60);
+			begin_loop(MXBPF_PART_API, 60);
 			name(9, MXBPF_NAME_SPAN, "MXNDArraySyncCopyToCPU");
 			calls(PID, MXBPF_CLASS_API, 9, 40 * i, MS);
 			looks(PID, PID, "/app/t.py(7): main", 30, IN_API);
@@ -316,8 +299,7 @@ static void test_processes(void)
 	}
 	TEST("the lines of another rank are no lines of workers")
 	{
-		begin();
-		loop(40, 100, MXBPF_PART_DATA, 60);
+		begin_loop(MXBPF_PART_DATA, 60);
 		operators(400, 4 * MS, 0, 0);
 		looks(PID, PID, "/app/t.py(7): main", 20, 0);
 		looks(RANK, RANK, "/app/t.py(9): other", 30, ASLEEP | OTHER_RANK);
@@ -373,13 +355,9 @@ static void test_faults(void)
 	TEST("page faults promise what they take where no host provides the page, and are silent if that is little")
 	{
 		session.fault_own_ns = 250;
-		begin();
-		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
-		operators(400, 9 * MS, 0, 7200); /* 20 % of their time, and 80 % with the host's */
+		begin_busy(0, 7200); /* 20 % of their time, and 80 % with the host's */
 		CHECK(!strcmp(found(), "page_faults") && says("operators would take about 20% less time"));
-		begin();
-		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
-		operators(400, 9 * MS, 0, 1800); /* 5 %, and 20 % with the host's */
+		begin_busy(0, 1800); /* 5 %, and 20 % with the host's */
 		CHECK(!strcmp(found(), ""));
 		session.fault_own_ns = 0;
 	}
@@ -420,15 +398,13 @@ static void test_loss(void)
 		sources[1].loss = (struct mxbpf_loss){.attempted = 100000, .stored = 90000, .dropped = 10000};
 		session.sources = sources;
 		session.nsources = 2;
-		begin();
-		loop(40, 100, MXBPF_PART_DATA, 50);
+		begin_loop(MXBPF_PART_DATA, 50);
 		CHECK(!strcmp(found(), "lost_records data_wait"));
 		CHECK(says("lost 10% of the records of operators and memory, 10,000 of 100,000"));
 		CHECK(is_evidence("40 of 40 iterations are complete, and say how their time is spent"));
 		CHECK(strstr(told.list[0].rule->next_of(&told.facts), "--agent --iterations"));
 		sources[1].loss = (struct mxbpf_loss){.attempted = 100000, .stored = 96000, .dropped = 4000};
-		begin();
-		loop(40, 100, MXBPF_PART_DATA, 50);
+		begin_loop(MXBPF_PART_DATA, 50);
 		CHECK(!strcmp(found(), "data_wait"));
 	}
 	TEST("findings about Python code and growing memory ignore iterations with lost records")
@@ -455,9 +431,7 @@ static void test_loss(void)
 	}
 	TEST("findings that compare sums are silent if more than 1 % of the records are lost")
 	{
-		begin();
-		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
-		operators(400, 9 * MS, 0, 4000);
+		begin_busy(0, 4000);
 		CHECK(!strcmp(found(), ""));
 		session.sources = NULL;
 		session.nsources = 0;

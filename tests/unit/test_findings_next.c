@@ -65,8 +65,7 @@ static void asleep(uint32_t pid, int nr, enum mxbpf_sleep how, const char *stack
 /* A loop that spends 60 of 100 ms in Python. */
 static void own_code(void)
 {
-	begin();
-	loop(40, 100, MXBPF_PART_OUTSIDE, 60);
+	begin_loop(MXBPF_PART_OUTSIDE, 60);
 	operators(400, 4 * MS, 0, 0);
 }
 
@@ -166,8 +165,7 @@ static void test_stopped(void)
 /* A loop that waits for other ranks in 70 of 100 ms. */
 static void waiting_loop(void)
 {
-	begin();
-	loop(40, 100, MXBPF_PART_KVSTORE, 70);
+	begin_loop(MXBPF_PART_KVSTORE, 70);
 	operators(400, 3 * MS, 0, 0);
 	asleep(PID, SYS_futex, MXBPF_SLEEP_ANY, "/srv/train.py(30): step", 140, false);
 	looks(PID, PID, "/srv/train.py(28): step", 60, 0);
@@ -199,9 +197,7 @@ static void test_ranks(void)
 	}
 	TEST("other ranks of the job that take the CPUs are no other processes")
 	{
-		begin();
-		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
-		operators(400, 9 * MS, 4 * MS, 0);
+		begin_busy(4 * MS, 0);
 		looks(RANK, RANK, LINE, 20, OTHER_RANK);
 		process(RANK, 2500, false);
 		found();
