@@ -6,6 +6,7 @@
 #include <cjson/cJSON.h>
 
 #include "base/out.h"
+#include "mxbpf_track.h"
 #include "view/compat/compat.h"
 #include "view/timeline/chrome_plan.h"
 #include "view/priv.h"
@@ -156,6 +157,53 @@ static inline void name(struct tape *t, uint64_t id, uint32_t kind, const char *
 	n->len = (uint32_t)len;
 	n->kind = kind;
 	memcpy(n->text, text, len);
+}
+
+static inline struct mxbpf_span *call(struct tape *t, uint8_t cls, uint64_t name_id, uint64_t start_ns, uint64_t end_ns)
+{
+	struct mxbpf_span *s = span(t, cls, PID, start_ns, end_ns);
+
+	s->name_id = name_id;
+	return s;
+}
+
+static inline struct mxbpf_launch *launch(struct tape *t, uint32_t tid, uint64_t at_ns, uint64_t edge_id)
+{
+	struct mxbpf_launch *l = rec_add(t, MXBPF_LAUNCH, sizeof(*l), at_ns);
+
+	l->tid = tid;
+	l->edge_id = edge_id;
+	l->domain = MXBPF_DOMAIN_CUPTI;
+	return l;
+}
+
+/* A kernel. Without an id nobody has launched it. */
+static inline struct mxbpf_activity *kernel(struct tape *t, uint64_t name_id, uint64_t edge_id, uint64_t start_ns,
+					    uint64_t end_ns)
+{
+	struct mxbpf_activity *a = rec_add(t, MXBPF_ACTIVITY, sizeof(*a), start_ns);
+
+	a->dur_ns = end_ns - start_ns;
+	a->name_id = name_id;
+	a->edge_id = edge_id;
+	a->domain = edge_id ? MXBPF_DOMAIN_CUPTI : MXBPF_DOMAIN_NONE;
+	a->cls = MXBPF_ACTIVITY_KERNEL;
+	a->track = (struct mxbpf_track){.device = 0, .context = 1, .stream = 7};
+	return a;
+}
+
+static inline int fold_into(struct mdl *m, struct tape *t)
+{
+	const int err = mdl_feed(m, t->recs.data, t->recs.len);
+
+	t->recs.len = 0;
+	return err;
+}
+
+/* Feeds the tape's model with its records as one window. */
+static inline int fold(struct tape *t)
+{
+	return fold_into(t->model, t);
 }
 
 /* ---- a view source that reads a tape */

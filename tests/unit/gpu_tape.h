@@ -124,10 +124,7 @@ static inline void gpu_call(struct tape *t, uint32_t tid, uint64_t name_id, uint
 	gpu_span(t, CUDA, tid, name_id, from_us, to_us);
 	if (!edge_id)
 		return;
-	l = rec_add(t, MXBPF_LAUNCH, sizeof(*l), from_us * 1000);
-	l->edge_id = edge_id;
-	l->tid = tid;
-	l->domain = MXBPF_DOMAIN_CUPTI;
+	l = launch(t, tid, from_us * 1000, edge_id);
 	l->dur_ns = (to_us - from_us) * 1000;
 	l->call_id = name_id;
 }
@@ -135,14 +132,9 @@ static inline void gpu_call(struct tape *t, uint32_t tid, uint64_t name_id, uint
 static inline struct mxbpf_activity *gpu_activity(struct tape *t, uint8_t cls, uint64_t name_id, uint64_t from_us,
 						  uint64_t to_us, uint64_t edge_id)
 {
-	struct mxbpf_activity *a = rec_add(t, MXBPF_ACTIVITY, sizeof(*a), from_us * 1000);
+	struct mxbpf_activity *a = kernel(t, name_id, edge_id, from_us * 1000, to_us * 1000);
 
-	a->dur_ns = (to_us - from_us) * 1000;
-	a->name_id = name_id;
-	a->edge_id = edge_id;
-	a->domain = edge_id ? MXBPF_DOMAIN_CUPTI : MXBPF_DOMAIN_NONE;
 	a->cls = cls;
-	a->track = (struct mxbpf_track){.device = 0, .context = 1, .stream = 7};
 	if (cls == MXBPF_ACTIVITY_KERNEL) {
 		a->grid[0] = 66;
 		a->grid[1] = 2;

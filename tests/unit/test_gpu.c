@@ -18,15 +18,7 @@
 
 static struct mxbpf_activity *activity(struct tape *t, uint64_t edge_id, uint64_t start_ns, uint64_t end_ns)
 {
-	struct mxbpf_activity *a = rec_add(t, MXBPF_ACTIVITY, sizeof(*a), start_ns);
-
-	a->dur_ns = end_ns - start_ns;
-	a->name_id = GEMM;
-	a->edge_id = edge_id;
-	a->domain = edge_id ? MXBPF_DOMAIN_CUPTI : MXBPF_DOMAIN_NONE;
-	a->cls = MXBPF_ACTIVITY_KERNEL;
-	a->track = (struct mxbpf_track){.device = 0, .context = 1, .stream = 7};
-	return a;
+	return kernel(t, GEMM, edge_id, start_ns, end_ns);
 }
 
 static struct mxbpf_activity *copy(struct tape *t, uint64_t edge_id, uint64_t start_ns, uint64_t end_ns, uint64_t bytes)
@@ -41,31 +33,6 @@ static struct mxbpf_activity *copy(struct tape *t, uint64_t edge_id, uint64_t st
 	a->to = MXBPF_MEMORY_DEVICE;
 	a->track.stream = 20;
 	return a;
-}
-
-static void launch(struct tape *t, uint32_t tid, uint64_t at_ns, uint64_t edge_id)
-{
-	struct mxbpf_launch *l = rec_add(t, MXBPF_LAUNCH, sizeof(*l), at_ns);
-
-	l->tid = tid;
-	l->edge_id = edge_id;
-	l->domain = MXBPF_DOMAIN_CUPTI;
-}
-
-static struct mxbpf_span *call(struct tape *t, unsigned cls, uint64_t name_id, uint64_t start_ns, uint64_t end_ns)
-{
-	struct mxbpf_span *s = span(t, cls, PID, start_ns, end_ns);
-
-	s->name_id = name_id;
-	return s;
-}
-
-static int fold(struct tape *t)
-{
-	const int err = mdl_feed(t->model, t->recs.data, t->recs.len);
-
-	t->recs.len = 0;
-	return err;
 }
 
 /* ---- rows */

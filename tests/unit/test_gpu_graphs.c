@@ -20,46 +20,14 @@ static void node(struct tape *t, uint64_t at_ns, uint64_t number, uint64_t origi
 	n->tid = PID;
 }
 
-static void call(struct tape *t, uint64_t name_id, uint64_t start_ns, uint64_t end_ns)
-{
-	span(t, OP, PID, start_ns, end_ns)->name_id = name_id;
-}
-
-static void launch(struct tape *t, uint64_t at_ns, uint64_t edge_id)
-{
-	struct mxbpf_launch *l = rec_add(t, MXBPF_LAUNCH, sizeof(*l), at_ns);
-
-	l->tid = PID;
-	l->edge_id = edge_id;
-	l->domain = MXBPF_DOMAIN_CUPTI;
-}
-
 static struct mxbpf_activity *activity(struct tape *t, uint64_t edge_id, uint64_t number, uint64_t start_ns,
 				       uint64_t ns)
 {
-	struct mxbpf_activity *a = rec_add(t, MXBPF_ACTIVITY, sizeof(*a), start_ns);
+	struct mxbpf_activity *a = kernel(t, KERNEL, edge_id, start_ns, start_ns + ns);
 
-	a->dur_ns = ns;
-	a->name_id = KERNEL;
-	a->edge_id = edge_id;
-	a->domain = edge_id ? MXBPF_DOMAIN_CUPTI : MXBPF_DOMAIN_NONE;
-	a->cls = MXBPF_ACTIVITY_KERNEL;
 	a->graph = GRAPH;
 	a->graph_node = number;
 	return a;
-}
-
-static int fold_into(struct mdl *m, struct tape *t)
-{
-	const int err = mdl_feed(m, t->recs.data, t->recs.len);
-
-	t->recs.len = 0;
-	return err;
-}
-
-static int fold(struct tape *t)
-{
-	return fold_into(t->model, t);
 }
 
 /* ---- rows */
@@ -96,10 +64,10 @@ static uint64_t in_graph(const struct mdl *m, enum mxbpf_captured captured, uint
 
 static void put_spans(struct tape *t)
 {
-	call(t, CONV, 200, 300);
-	call(t, BLOCK, 150, 400);
-	call(t, REPLAY, 1000, 1100);
-	call(t, REPLAY, 2000, 2100);
+	call(t, OP, CONV, 200, 300);
+	call(t, OP, BLOCK, 150, 400);
+	call(t, OP, REPLAY, 1000, 1100);
+	call(t, OP, REPLAY, 2000, 2100);
 }
 
 /* The nodes 1 to 3 were captured in the convolution, in the block, and outside; 11 to 13 are their copies. */
@@ -114,15 +82,15 @@ static void put_nodes(struct tape *t)
 	node(t, 501, 12, 2);
 	node(t, 502, 13, 0);
 	node(t, 502, 13, 3);
-	launch(t, 249, 101);
-	launch(t, 349, 102);
-	launch(t, 449, 103);
+	launch(t, PID, 249, 101);
+	launch(t, PID, 349, 102);
+	launch(t, PID, 449, 103);
 }
 
 static void put_replays(struct tape *t)
 {
-	launch(t, 1050, 1);
-	launch(t, 2050, 2);
+	launch(t, PID, 1050, 1);
+	launch(t, PID, 2050, 2);
 	activity(t, 1, 11, 1200, 10);
 	activity(t, 1, 12, 1210, 20);
 	activity(t, 1, 13, 1230, 5);
@@ -170,12 +138,12 @@ static void test_operators(void)
 	{
 		FREED(tape_free) struct tape t = tape_new();
 
-		call(&t, BLOCK, 100, 400);
-		call(&t, CONV, 200, 300);
-		call(&t, BLOCK, 1000, 1100);
+		call(&t, OP, BLOCK, 100, 400);
+		call(&t, OP, CONV, 200, 300);
+		call(&t, OP, BLOCK, 1000, 1100);
 		node(&t, 250, 1, 0);
 		node(&t, 260, 11, 1);
-		launch(&t, 1050, 1);
+		launch(&t, PID, 1050, 1);
 		activity(&t, 1, 11, 1200, 10);
 		CHECK(!fold(&t));
 		CHECK(calls(t.model, BLOCK)->total.gpu_ns == 10 && !calls(t.model, BLOCK)->self.gpu_ns);
@@ -189,11 +157,11 @@ static void test_unseen(void)
 	{
 		FREED(tape_free) struct tape t = tape_new();
 
-		call(&t, CONV, 200, 300); /* instantiates the graph */
-		call(&t, REPLAY, 1000, 1100);
+		call(&t, OP, CONV, 200, 300); /* instantiates the graph */
+		call(&t, OP, REPLAY, 1000, 1100);
 		node(&t, 250, 11, 0);
 		node(&t, 250, 11, 1);
-		launch(&t, 1050, 1);
+		launch(&t, PID, 1050, 1);
 		activity(&t, 1, 11, 1200, 10);
 		activity(&t, 1, 99, 1210, 20);
 		CHECK(!fold(&t));
@@ -204,7 +172,7 @@ static void test_unseen(void)
 	{
 		FREED(tape_free) struct tape t = tape_new();
 
-		call(&t, CONV, 200, 300);
+		call(&t, OP, CONV, 200, 300);
 		node(&t, 250, 1, 0);
 		node(&t, 260, 11, 1);
 		activity(&t, 0, 11, 1200, 10); /* CUPTI names its launch wrongly */
@@ -212,8 +180,8 @@ static void test_unseen(void)
 		CHECK(!fold(&t));
 		CHECK(calls(t.model, CONV)->self.gpu_ns == 20 &&
 		      !row_of(t.model, MXBPF_WORK_OF_UNKNOWN, 0)->self.gpu_ns);
-		call(&t, REPLAY, 1000, 1100);
-		launch(&t, 1050, 7);
+		call(&t, OP, REPLAY, 1000, 1100);
+		launch(&t, PID, 1050, 7);
 		CHECK(!fold(&t));
 		CHECK(calls(t.model, REPLAY)->total.gpu_ns == 10 && !calls(t.model, REPLAY)->self.gpu_ns);
 		CHECK(!row_of(t.model, MXBPF_WORK_OF_UNKNOWN, 0)->self.gpu_ns);
@@ -231,7 +199,7 @@ static void test_state(void)
 		put_nodes(&t);
 		put_replays(&t);
 		CHECK(!fold(&t) && !mdl_move(next, t.model, 0));
-		launch(&t, 2060, 3);
+		launch(&t, PID, 2060, 3);
 		activity(&t, 3, 11, 3000, 7);
 		CHECK(!fold_into(next, &t));
 		CHECK(is_joined(t.model));

@@ -180,56 +180,28 @@ static void test_bounds(void)
 
 /* ---- the join */
 
-static void call(struct tape *t, uint64_t name_id, uint64_t args_id, uint64_t start_ns, uint64_t end_ns)
-{
-	struct mxbpf_span *s = span(t, OP, PID, start_ns, end_ns);
-
-	s->name_id = name_id;
-	s->args_id = args_id;
-}
-
-static void launch(struct tape *t, uint64_t at_ns, uint64_t edge_id)
-{
-	struct mxbpf_launch *l = rec_add(t, MXBPF_LAUNCH, sizeof(*l), at_ns);
-
-	l->tid = PID;
-	l->edge_id = edge_id;
-	l->domain = MXBPF_DOMAIN_CUPTI;
-}
-
-static void kernel(struct tape *t, uint64_t edge_id, uint64_t start_ns, uint64_t dur_ns)
-{
-	struct mxbpf_activity *a = rec_add(t, MXBPF_ACTIVITY, sizeof(*a), start_ns);
-
-	a->dur_ns = dur_ns;
-	a->name_id = GEMM;
-	a->edge_id = edge_id;
-	a->domain = MXBPF_DOMAIN_CUPTI;
-	a->cls = MXBPF_ACTIVITY_KERNEL;
-}
-
 /* Two products of one shape, one of another, one that launches nothing, all inside of an outer operator. */
 static void put_part(struct tape *t, unsigned part)
 {
 	switch (part) {
 	case 0:
-		call(t, MM, ARGS, 200, 300);
-		call(t, MM, ARGS, 400, 500);
-		call(t, MM, ARGS2, 600, 700);
-		call(t, MM, ARGS, 800, 900);
-		call(t, OUTER, ARGS, 100, 1000);
+		call(t, OP, MM, 200, 300)->args_id = ARGS;
+		call(t, OP, MM, 400, 500)->args_id = ARGS;
+		call(t, OP, MM, 600, 700)->args_id = ARGS2;
+		call(t, OP, MM, 800, 900)->args_id = ARGS;
+		call(t, OP, OUTER, 100, 1000)->args_id = ARGS;
 		break;
 	case 1:
-		launch(t, 210, 1);
-		launch(t, 220, 2);
-		launch(t, 410, 3);
-		launch(t, 610, 4);
+		launch(t, PID, 210, 1);
+		launch(t, PID, 220, 2);
+		launch(t, PID, 410, 3);
+		launch(t, PID, 610, 4);
 		break;
 	case 2:
-		kernel(t, 1, 2000, 10);
-		kernel(t, 2, 2010, 20);
-		kernel(t, 3, 2030, 40);
-		kernel(t, 4, 2070, 80);
+		kernel(t, GEMM, 1, 2000, 2010);
+		kernel(t, GEMM, 2, 2010, 2030);
+		kernel(t, GEMM, 3, 2030, 2070);
+		kernel(t, GEMM, 4, 2070, 2150);
 		break;
 	}
 }
@@ -244,14 +216,6 @@ static const struct mxbpf_agg_gpu_roof *row(const struct mdl *m, uint64_t name_i
 		if (r[i].name_id == name_id && r[i].args_id == args_id)
 			return &r[i];
 	return &none;
-}
-
-static int fold(struct tape *t)
-{
-	const int err = mdl_feed(t->model, t->recs.data, t->recs.len);
-
-	t->recs.len = 0;
-	return err;
 }
 
 static void test_join(void)
@@ -286,13 +250,13 @@ static void test_join(void)
 		FREED(tape_free) struct tape t = tape_new();
 
 		rec_add(&t, MXBPF_GPU_DEVICE, sizeof(struct mxbpf_gpu_device), 0);
-		call(&t, MM, ARGS, 200, 300);
-		launch(&t, 210, 1);
+		call(&t, OP, MM, 200, 300)->args_id = ARGS;
+		launch(&t, PID, 210, 1);
 		CHECK(!fold(&t));
-		launch(&t, 220, 2);
+		launch(&t, PID, 220, 2);
 		CHECK(!fold(&t));
-		kernel(&t, 1, 2000, 10);
-		kernel(&t, 2, 2010, 20);
+		kernel(&t, GEMM, 1, 2000, 2010);
+		kernel(&t, GEMM, 2, 2010, 2030);
 		CHECK(!fold(&t));
 		CHECK(row(t.model, MM, ARGS)->calls == 1 && row(t.model, MM, ARGS)->total.gpu_ns == 30);
 	}
@@ -303,16 +267,16 @@ static void test_join(void)
 		struct mdl *next = mdl_new();
 
 		rec_add(&t, MXBPF_GPU_DEVICE, sizeof(struct mxbpf_gpu_device), 0);
-		call(&t, OUTER, ARGS2, 150, 160);
-		call(&t, MM, ARGS, 200, 300);
-		launch(&t, 155, 1);
-		launch(&t, 210, 2);
-		kernel(&t, 1, 1000, 5);
+		call(&t, OP, OUTER, 150, 160)->args_id = ARGS2;
+		call(&t, OP, MM, 200, 300)->args_id = ARGS;
+		launch(&t, PID, 155, 1);
+		launch(&t, PID, 210, 2);
+		kernel(&t, GEMM, 1, 1000, 1005);
 		CHECK(!fold(&t));
 		CHECK(!mdl_move(next, last, 0));
 		CHECK(row(last, MM, ARGS)->calls == 1 && row(last, OUTER, ARGS2)->total.gpu_ns == 5);
 		t.model = next;
-		kernel(&t, 2, 2000, 10);
+		kernel(&t, GEMM, 2, 2000, 2010);
 		CHECK(!fold(&t));
 		CHECK(!row(next, MM, ARGS)->calls && row(next, MM, ARGS)->total.gpu_ns == 10 &&
 		      row(next, MM, ARGS)->self.gpu_ns == 10 && !row(next, OUTER, ARGS2)->total.gpu_ns);
@@ -381,10 +345,10 @@ static void test_tables(void)
 		name(&t, MM, MXBPF_NAME_SPAN, "aten::mm", 8);
 		name(&t, OUTER, MXBPF_NAME_SPAN, "aten::matmul", 12);
 		name(&t, ARGS, MXBPF_NAME_ARGS, args, sizeof(args) - 1);
-		call(&t, MM, ARGS, 200, 300);
-		call(&t, OUTER, ARGS, 100, 1000);
-		launch(&t, 210, 1);
-		kernel(&t, 1, 2000, 2500);
+		call(&t, OP, MM, 200, 300)->args_id = ARGS;
+		call(&t, OP, OUTER, 100, 1000)->args_id = ARGS;
+		launch(&t, PID, 210, 1);
+		kernel(&t, GEMM, 1, 2000, 4500);
 		CHECK(!fold(&t));
 		t.session.features |= GPU_BIT;
 		FREED(memory_freed) char *text = written(&t, &view_modern);

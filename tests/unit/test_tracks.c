@@ -28,25 +28,11 @@ FREES(reader_closed, struct rec_reader, rec_reader_close)
 static struct mxbpf_activity *activity(struct tape *t, uint64_t name_id, uint64_t edge_id, uint64_t start_ns,
 				       uint64_t end_ns)
 {
-	struct mxbpf_activity *a = rec_add(t, MXBPF_ACTIVITY, sizeof(*a), start_ns);
+	struct mxbpf_activity *a = kernel(t, name_id, edge_id, start_ns, end_ns);
 
-	a->dur_ns = end_ns - start_ns;
-	a->name_id = name_id;
-	a->edge_id = edge_id;
-	a->domain = edge_id ? MXBPF_DOMAIN_CUPTI : MXBPF_DOMAIN_NONE;
 	a->cls = name_id == COPY ? MXBPF_ACTIVITY_COPY : name_id == SET ? MXBPF_ACTIVITY_SET : MXBPF_ACTIVITY_KERNEL;
 	a->bytes = a->cls == MXBPF_ACTIVITY_KERNEL ? 0 : 4096;
-	a->track = (struct mxbpf_track){.device = 0, .context = 1, .stream = 7};
 	return a;
-}
-
-static void launch(struct tape *t, uint32_t tid, uint64_t at_ns, uint64_t edge_id)
-{
-	struct mxbpf_launch *l = rec_add(t, MXBPF_LAUNCH, sizeof(*l), at_ns);
-
-	l->tid = tid;
-	l->edge_id = edge_id;
-	l->domain = MXBPF_DOMAIN_CUPTI;
 }
 
 static void put_activities(struct tape *t)
