@@ -3,16 +3,11 @@
  * Compares the account of a span with what /proc reports for the same thread, read just outside and just inside of the
  * span: the account must lie between the two. This holds on a busy machine, too.
  */
-#include "offset_of.h"
+#include "probed_calls.h"
 
 #include <pthread.h>
 #include <sched.h>
 #include <time.h>
-
-#include "adapter/adapter.h"
-#include "attach/attach.h"
-#include "records/kinds.h"
-#include "ring/ring.h"
 
 #define NPROBES	  4
 #define MS	  1000000ull
@@ -22,30 +17,6 @@
 #define STALE_NS 50000ull
 
 /* ---- the profiled runtime */
-
-#define PROBED __attribute__((noinline, noclone, noipa))
-
-PROBED static void on_enter(const char *name)
-{
-	__asm__ volatile("" ::"r"(name) : "memory");
-}
-
-PROBED static void on_exit_api(void)
-{
-	__asm__ volatile("" ::: "memory");
-}
-
-PROBED static void op_start(uint64_t key)
-{
-	__asm__ volatile("" ::"r"(key) : "memory");
-}
-
-PROBED static void op_end(uint64_t key)
-{
-	__asm__ volatile("" ::"r"(key), "i"(1) : "memory");
-}
-
-#define ARG1 .base = MXBPF_BASE_ARG1
 
 static const struct adp_probe rows[NPROBES] = {
 	{.row = {.action = MXBPF_ACT_OPEN,
@@ -60,7 +31,6 @@ static const struct adp_probe rows[NPROBES] = {
 };
 
 static struct plan_probe probes[NPROBES];
-static struct tgt_lib self = {.path = "/proc/self/exe", .open_path = "/proc/self/exe"};
 static struct plan_site sites[NPROBES];
 static struct plan plan = {.lib = &self, .sites = {.data = (char *)sites, .len = sizeof(sites)}};
 
@@ -72,12 +42,8 @@ static bool account = true;
 static void make_plan(void)
 {
 	const void *const functions[NPROBES] = {on_enter, on_exit_api, op_start, op_end};
-	unsigned i;
 
-	for (i = 0; i < NPROBES; i++) {
-		probes[i] = (struct plan_probe){.row = &rows[i], .wanted = true};
-		sites[i] = (struct plan_site){&probes[i], &rows[i].row, &self, offset_of(functions[i]), 0};
-	}
+	make_sites(sites, probes, rows, functions, NPROBES);
 }
 
 static void take(void *ctx, void *recs, size_t bytes)
@@ -92,14 +58,7 @@ static void take(void *ctx, void *recs, size_t bytes)
 	}
 }
 
-static struct att *att; /* tests with the same options share it: an emulated kernel needs seconds to load it */
 static bool att_has_account;
-
-static void leave_session(void)
-{
-	att_free(att);
-	att = NULL;
-}
 
 static bool begin(struct err *e)
 {
@@ -118,14 +77,8 @@ static void watch(void (*work)(void))
 	struct ring *ring;
 
 	nspans = 0;
-	if (!begin(&e) || ring_start(att_ring_fd(att, ATT_CALLS), take, NULL, &ring, &e)) {
-		printf("# %s\n", e.why);
-		CHECK(!"attached");
-		exit(1);
-	}
-	att_activate(att, true);
-	work();
-	att_activate(att, false);
+	expect_session(begin(&e) && !ring_start(att_ring_fd(att, ATT_CALLS), take, NULL, &ring, &e), &e);
+	run_recorded(work);
 	ring_stop(ring);
 	ring_free(ring);
 }

@@ -4,7 +4,7 @@
  * end, and the counters that report it. In each test the sums of the kernel must equal the sums of the records.
  */
 
-#include "offset_of.h"
+#include "probed_calls.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -12,11 +12,7 @@
 #include <stdatomic.h>
 #include <ucontext.h>
 
-#include "adapter/adapter.h"
-#include "attach/attach.h"
 #include "base/clock.h"
-#include "records/kinds.h"
-#include "ring/ring.h"
 
 #define RECS_MAX     32768
 #define WAIT_NS	     10000000000ull
@@ -27,28 +23,6 @@
 #define NPROBES	     9
 
 /* ---- the profiled runtime: an API with paired calls, operators by key, a wait inside an API call */
-
-#define PROBED __attribute__((noinline, noclone, noipa))
-
-PROBED static void on_enter(const char *name)
-{
-	__asm__ volatile("" ::"r"(name) : "memory");
-}
-
-PROBED static void on_exit_api(void)
-{
-	__asm__ volatile("" ::: "memory");
-}
-
-PROBED static void op_start(uint64_t key)
-{
-	__asm__ volatile("" ::"r"(key) : "memory");
-}
-
-PROBED static void op_end(uint64_t key)
-{
-	__asm__ volatile("" ::"r"(key), "i"(1) : "memory");
-}
 
 PROBED static void wait_all(void)
 {
@@ -142,8 +116,6 @@ PROBED static void api_that_catches_and_takes(void)
 
 /* ---- a session that profiles these functions */
 
-#define ARG1 .base = MXBPF_BASE_ARG1
-
 static const struct adp_probe rows[NPROBES] = {
 	{.row = {.action = MXBPF_ACT_OPEN,
 		 .end = MXBPF_END_PAIR,
@@ -172,7 +144,6 @@ static const struct adp_probe rows[NPROBES] = {
 
 static const void *functions[NPROBES];
 static struct plan_probe probes[NPROBES];
-static struct tgt_lib self = {.path = "/proc/self/exe", .open_path = "/proc/self/exe"};
 static struct plan_site sites[NPROBES];
 static struct plan plan = {.lib = &self};
 
@@ -192,7 +163,6 @@ static struct mxbpf_span spans[RECS_MAX];
 static unsigned nspans, nothers, nolder; /* nolder: that ended before the time up to which all had been passed on */
 static struct mxbpf_loss loss;
 static unsigned open_spans;
-static struct att *att;
 static struct ring *ring;
 static struct mxbpf_loss loss_before; /* losses of the session when this test began */
 static const char *backend;
@@ -201,13 +171,9 @@ static void make_plan(void)
 {
 	const void *const all[NPROBES] = {on_enter,   on_exit_api, op_start,   op_end,	 wait_all,
 					  take_bytes, give_bytes,  enter_twin, exit_twin};
-	unsigned i;
 
 	memcpy(functions, all, sizeof(all));
-	for (i = 0; i < NPROBES; i++) {
-		probes[i] = (struct plan_probe){.row = &rows[i], .wanted = true};
-		sites[i] = (struct plan_site){&probes[i], &rows[i].row, &self, offset_of(functions[i]), 0};
-	}
+	make_sites(sites, probes, rows, functions, NPROBES);
 }
 
 static void take(void *ctx, void *recs, size_t bytes)
@@ -268,12 +234,6 @@ static void take_all(void)
 	ring = NULL;
 }
 
-static void leave_session(void)
-{
-	att_free(att);
-	att = NULL;
-}
-
 static void end(void)
 {
 	att_detach(att);
@@ -284,12 +244,9 @@ static void end(void)
 static void begin_or_say(unsigned which)
 {
 	struct err e = {0};
+	const bool begun = begin(which, &e);
 
-	if (begin(which, &e))
-		return;
-	printf("# %s\n", e.why);
-	CHECK(!"attached");
-	exit(1);
+	expect_session(begun, &e);
 }
 
 /*
@@ -304,9 +261,7 @@ static void watch(void (*work)(void))
 		begin_or_say(ALL);
 	else
 		CHECK(receive(&e));
-	att_activate(att, true);
-	work();
-	att_activate(att, false);
+	run_recorded(work);
 	take_all();
 	if (open_spans)
 		leave_session();

@@ -4,13 +4,10 @@
  * through other functions, and their functions fall back to another way to find the end.
  */
 
-#include "offset_of.h"
+#include "probed_calls.h"
 
 #include <setjmp.h>
 #include <ucontext.h>
-
-#include "attach/attach.h"
-#include "ring/ring.h"
 
 #define TIMES  200
 #define NSITES 7
@@ -38,7 +35,6 @@ static const struct mxbpf_row opens = {.action = MXBPF_ACT_OPEN, .end = MXBPF_EN
 static const struct mxbpf_row ends = {.action = MXBPF_ACT_CLOSE_CUT};
 static const struct mxbpf_row raises = {.action = MXBPF_ACT_RAISE};
 
-static struct tgt_lib self = {.path = "/proc/self/exe", .open_path = "/proc/self/exe"};
 static struct plan_site sites[NSITES];
 static struct plan_name names[] = {{10, "1"}, {20, "2"}, {30, "3"}};
 static uint64_t funcs[] = {0, 10, 20, 30};
@@ -48,7 +44,6 @@ static struct plan plan = {
 	.names = {.data = (char *)names, .len = sizeof(names)},
 	.funcs = {.data = (char *)funcs, .len = sizeof(funcs)},
 };
-static struct att *att;
 static unsigned nfallen, nspans, nunwound;
 static const char *fallen;
 static uint64_t nbefore;
@@ -95,12 +90,10 @@ static void watch_sites(void (*work)(void), unsigned n)
 
 	nfallen = nspans = nunwound = 0;
 	plan.sites.len = n * sizeof(sites[0]);
-	if (att_load(&plan, getpid(), &o, &att, &e) || ring_start(att_ring_fd(att, ATT_CALLS), take, NULL, &ring, &e) ||
-	    att_attach(att, &plan, &plan.target, getpid(), &e)) {
-		printf("# %s\n", e.why);
-		CHECK(!"attached");
-		exit(unit_end());
-	}
+	expect_session(!att_load(&plan, getpid(), &o, &att, &e) &&
+			       !ring_start(att_ring_fd(att, ATT_CALLS), take, NULL, &ring, &e) &&
+			       !att_attach(att, &plan, &plan.target, getpid(), &e),
+		       &e);
 	att_activate(att, true);
 	work();
 	plan.sites.len = NSITES * sizeof(sites[0]);

@@ -4,14 +4,9 @@
  * strings are structures of this test, and BPF gets their offsets as it would get those of a CPython.
  */
 
-#include "offset_of.h"
+#include "probed_calls.h"
 
 #include <pthread.h>
-
-#include "adapter/adapter.h"
-#include "attach/attach.h"
-#include "records/kinds.h"
-#include "ring/ring.h"
 
 #define SPANS_MAX 64
 #define DEEP	  50 /* frames; the limit is MXBPF_STACK_FRAMES_MAX */
@@ -79,17 +74,7 @@ static struct state state;
 
 /* ---- the profiled runtime */
 
-__attribute__((noinline, noclone, noipa)) static void on_enter(const char *name)
-{
-	__asm__ volatile("" ::"r"(name) : "memory");
-}
-
-__attribute__((noinline, noclone, noipa)) static void on_exit_api(void)
-{
-	__asm__ volatile("" ::: "memory");
-}
-
-__attribute__((noinline, noclone, noipa)) static void api(void (*inside)(void))
+PROBED static void api(void (*inside)(void))
 {
 	on_enter("api");
 	if (inside)
@@ -110,7 +95,6 @@ static const struct adp_probe rows[NPROBES] = {
 /* ---- a session that profiles it */
 
 static struct plan_probe probes[NPROBES];
-static struct tgt_lib self = {.path = "/proc/self/exe", .open_path = "/proc/self/exe"};
 static struct plan_site sites[NPROBES];
 static struct plan plan = {.lib = &self, .sites = {.data = (char *)sites, .len = sizeof(sites)}};
 static struct mxbpf_span spans[SPANS_MAX];
@@ -129,15 +113,8 @@ static void take(void *ctx, void *recs, size_t bytes)
 	}
 }
 
-static struct att *att; /* shared by tests with the same details: an emulated kernel needs seconds to load it */
 static unsigned att_details;
 static uint64_t unreadable_before;
-
-static void leave_session(void)
-{
-	att_free(att);
-	att = NULL;
-}
 
 static bool begin(unsigned details, struct err *e)
 {
@@ -161,14 +138,8 @@ static void watch_with(unsigned details, void (*work)(void))
 	nspans = 0;
 	memset(spans, 0, sizeof(spans));
 	memset(stacks, 0, sizeof(stacks));
-	if (!begin(details, &e) || ring_start(att_ring_fd(att, ATT_CALLS), take, NULL, &ring, &e)) {
-		printf("# %s\n", e.why);
-		CHECK(!"attached");
-		exit(1);
-	}
-	att_activate(att, true);
-	work();
-	att_activate(att, false);
+	expect_session(begin(details, &e) && !ring_start(att_ring_fd(att, ATT_CALLS), take, NULL, &ring, &e), &e);
+	run_recorded(work);
 	ring_stop(ring);
 	ring_free(ring);
 	att_loss(att, ATT_CALLS, &loss);
@@ -456,10 +427,7 @@ int main(void)
 		printf("ok 1 - BPF walks Python stacks # SKIP needs root\n1..1\n");
 		return 0;
 	}
-	for (i = 0; i < NPROBES; i++) {
-		probes[i] = (struct plan_probe){.row = &rows[i], .wanted = true};
-		sites[i] = (struct plan_site){&probes[i], &rows[i].row, &self, offset_of(functions[i]), 0};
-	}
+	make_sites(sites, probes, rows, functions, NPROBES);
 	python.tls = (int32_t)((char *)&my_state - (char *)pthread_self());
 
 	TEST("a stack has its frames, innermost first, and equal stacks have one id")
