@@ -19,7 +19,10 @@
 #define MXBPF_STATIC_ASSERT(c) _Static_assert(c, #c)
 #endif
 
-/* Numbers from 37 on are defined in the headers of features. A new kind takes the next free number. */
+/*
+ * Numbers from 37 on are defined in the headers of features. A new kind takes the next free number, never one of a kind
+ * of earlier versions (user/records/old.c).
+ */
 enum mxbpf_kind {
 	MXBPF_SPAN = 1,	 /* BPF: a finished call, struct mxbpf_span */
 	MXBPF_AGG = 2,	 /* user: a row of a table, struct mxbpf_agg */
@@ -32,12 +35,10 @@ enum mxbpf_kind {
 	MXBPF_MEM = 10,		 /* user: allocation totals of a device, struct mxbpf_mem */
 	MXBPF_AGG_MEM = 11,	 /* user: memory of the AGG row before it, struct mxbpf_agg_mem */
 	MXBPF_GROUP = 12,	 /* user: the ids that a row's id stands for, struct mxbpf_group */
-	MXBPF_JOIN = 13,	 /* user: a forward operator with its backward time, struct mxbpf_join */
 	MXBPF_AGG_COUNTERS = 17, /* user: performance counters of the AGG row before it, struct mxbpf_agg_counters */
 	MXBPF_AGG_ACCOUNT = 14,	 /* user: account of the AGG row before it, struct mxbpf_agg_account */
 	MXBPF_GAUGE = 15,	 /* user: one or more readings of a machine's gauge, struct mxbpf_gauge */
 	MXBPF_TEAM = 18,	 /* BPF: an OpenMP parallel region; user: a row of them, struct mxbpf_team */
-	MXBPF_AGG_SCHED = 21,	 /* user: an operator's time off the CPU, struct mxbpf_agg_sched */
 	MXBPF_SLOW = 20,	 /* user: a span far longer than the median of its row, struct mxbpf_slow */
 	MXBPF_SAMPLE = 16,	 /* BPF: a thread that ran when a sampling timer fired, struct mxbpf_sample */
 	MXBPF_KV = 30,		 /* BPF: keys and bytes of a parameter store's call, mxbpf_kv.h */
@@ -46,7 +47,6 @@ enum mxbpf_kind {
 	MXBPF_LIFE = 22,	 /* BPF: an operator from push to completion, struct mxbpf_life */
 	MXBPF_AGG_LIFE = 23,	 /* user: one part of the lives of a name, struct mxbpf_agg_life */
 	MXBPF_WAIT = 24,	 /* BPF: a wait of the program, struct mxbpf_wait */
-	MXBPF_AGG_WAIT = 25,	 /* user: the waits for one operator, struct mxbpf_wait */
 	MXBPF_STEP = 28,	 /* BPF: an event that may mark an iteration, struct mxbpf_step */
 	MXBPF_ITERATION = 31,	 /* user: a finished iteration, struct mxbpf_iteration */
 	MXBPF_MEM_OWNER = 26,	 /* user: live allocations of an owner, struct mxbpf_mem_owner (mxbpf_memory.h) */

@@ -50,7 +50,7 @@
  * 3.0: tables that say what their columns are: MXBPF_TABLE (mxbpf_table.h). Earlier readers would show those that are
  *      written so as empty: OpenMP teams, samples, calls that an exception left, backward times, kernels by range,
  *      times off the CPU, lines, instants, user counters, waits for operators, rates of GPUs, operators by shapes on
- *      GPUs and counters of kernels. Their rows in earlier recordings are still read.
+ *      GPUs and counters of kernels. Their rows in earlier recordings are still read (user/records/old.c).
  */
 #define MXBPF_FILE_MAJOR  3
 #define MXBPF_FILE_MINOR  0

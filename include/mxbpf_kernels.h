@@ -8,8 +8,6 @@
 /* Kinds of records, which continue enum mxbpf_kind. */
 #define MXBPF_KERNEL_METRIC                                                                                            \
 	((enum mxbpf_kind)73) /* agent: one counter of a measured launch, struct mxbpf_kernel_metric */
-#define MXBPF_AGG_KERNEL_METRICS                                                                                       \
-	((enum mxbpf_kind)74) /* user: measured launches of one kernel, struct mxbpf_agg_kernel_metrics */
 
 #define MXBPF_KERNEL_COUNTERS 12 /* as many as the agent measures; kernels_counter() in feature/kernels/ names them */
 
@@ -27,21 +25,5 @@ struct mxbpf_kernel_metric {
 	__u8 pad[5];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_kernel_metric) == 64);
-
-struct mxbpf_kernel_counter {
-	__u64 n, sum;	/* in thousandths */
-	__u64 min, max; /* only in recordings before 3.0 */
-};
-
-/* Since 2.2. */
-struct mxbpf_agg_kernel_metrics {
-	struct mxbpf_rec h; /* ts_ns: 0 */
-	__u64 name_id;	    /* of kind MXBPF_NAME_SPAN */
-	__u64 launches;	    /* that were measured */
-	__u64 held_ns, longest_ns;
-	__u32 passes, pad;
-	struct mxbpf_kernel_counter counters[MXBPF_KERNEL_COUNTERS];
-};
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_kernel_metrics) == 56 + 32 * MXBPF_KERNEL_COUNTERS);
 
 #endif

@@ -66,17 +66,6 @@ struct mxbpf_range {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_range) == 136);
 
-#define MXBPF_AGG_RANGE ((enum mxbpf_kind)69) /* user: kernels that a range launched, struct mxbpf_agg_range */
-
-/* Kernels of one name that were launched in ranges of one name. */
-struct mxbpf_agg_range {
-	struct mxbpf_rec h; /* ts_ns: 0 */
-	__u64 name_id;
-	__u64 range_id; /* the innermost range around the launch; 0: none */
-	__u64 count, total_ns, min_ns, max_ns;
-};
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_range) == 64);
-
 /* What mxbpf's library for NVTX gives to a probe, in the memory of the target. Addresses are of C strings; 0: none. */
 struct mxbpf_range_info {
 	__u64 domain, category, schema;

@@ -6,23 +6,7 @@
 #include "mxbpf_track.h"
 
 /* Kinds of records, which continue enum mxbpf_kind. */
-#define MXBPF_AGG_GPU_ROOF                                                                                             \
-	((enum mxbpf_kind)62)		       /* user: operators of one name and shapes, struct mxbpf_agg_gpu_roof    \
-						*/
 #define MXBPF_GPU_LIMITS ((enum mxbpf_kind)63) /* agent: rates of a device, struct mxbpf_gpu_limits */
-
-/*
- * The work that operators of one name, class and shapes gave to GPUs. `total` and `self` are those of struct
- * mxbpf_agg_gpu_work. Since 2.2.
- */
-struct mxbpf_agg_gpu_roof {
-	struct mxbpf_rec h; /* ts_ns: 0 */
-	__u64 name_id;	    /* of kind MXBPF_NAME_SPAN */
-	__u64 args_id;	    /* of kind MXBPF_NAME_ARGS */
-	__u64 calls;	    /* that launched something */
-	struct mxbpf_gpu_work total, self;
-};
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_gpu_roof) == 120);
 
 /* What struct mxbpf_gpu_device lacks. Since 2.2. */
 struct mxbpf_gpu_limits {

@@ -135,16 +135,6 @@ struct mxbpf_agg_counters {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_counters) == 80);
 
-/* The spans of a forward operator, and of the backward nodes that they created. */
-struct mxbpf_join {
-	struct mxbpf_rec h;		 /* ts_ns: 0 */
-	__u64 name_id;			 /* name of the nodes if their operator is unknown; count is then 0 */
-	__u64 count, total_ns;		 /* forward operators that created nodes */
-	__u64 bwd_count, bwd_total_ns;	 /* nodes that they created */
-	__u64 deep_count, deep_total_ns; /* nodes created by those: double backward and deeper */
-};
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_join) == 72);
-
 /*
  * A span that was still open at the end of its window. It is in no row. The state of its thread is known only if it
  * was read while the span was certainly open.
@@ -178,18 +168,6 @@ enum mxbpf_sched_what {
 	MXBPF_SCHED_WOKEN_BY = 7, /* sleep that `comm` ended */
 	MXBPF_SCHED_WHATS = 8,
 };
-
-struct mxbpf_agg_sched {
-	struct mxbpf_rec h; /* ts_ns: 0 */
-	__u64 name_id;	    /* name of the innermost open span; none if cls is 0 */
-	__u64 count, total_ns;
-	__u8 cls, what; /* enum mxbpf_class, enum mxbpf_sched_what */
-	__u8 own;	/* 1: comm is a thread of the targets */
-	__u8 between;	/* 1: between slices, so it is not known which call was open, and cls is 0 */
-	__u8 pad[4];
-	char comm[16]; /* for KEPT_BY and WOKEN_BY; untrusted text, NUL-terminated unless full */
-};
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_sched) == 64);
 
 /* With --sched: the thread that kept a slow span off the CPU. */
 struct mxbpf_slow_by {

@@ -26,7 +26,6 @@
 #include "mxbpf_omp.h"
 #include "mxbpf_queue.h"
 #include "mxbpf_kernels.h"
-#include "mxbpf_raised.h"
 #include "mxbpf_range.h"
 #include "mxbpf_roofline.h"
 #include "mxbpf_sample.h"
@@ -59,7 +58,6 @@ static const size_t bytes_of[] = {
 	[MXBPF_MEM] = sizeof(struct mxbpf_mem),
 	[MXBPF_AGG_MEM] = sizeof(struct mxbpf_agg_mem),
 	[MXBPF_GROUP] = sizeof(struct mxbpf_group),
-	[MXBPF_JOIN] = sizeof(struct mxbpf_join),
 	[MXBPF_AGG_ACCOUNT] = sizeof(struct mxbpf_agg_account),
 	[MXBPF_AGG_COUNTERS] = sizeof(struct mxbpf_agg_counters),
 	[MXBPF_AGG_EXTENT] = sizeof(struct mxbpf_agg_extent),
@@ -67,14 +65,12 @@ static const size_t bytes_of[] = {
 	[MXBPF_TEAM] = sizeof(struct mxbpf_team),
 	[MXBPF_SCHED] = sizeof(struct mxbpf_sched),
 	[MXBPF_OFF_CPU] = sizeof(struct mxbpf_off_cpu),
-	[MXBPF_AGG_SCHED] = sizeof(struct mxbpf_agg_sched),
 	[MXBPF_SAMPLE] = sizeof(struct mxbpf_sample),
 	[MXBPF_GAUGE] = sizeof(struct mxbpf_gauge),
 	[MXBPF_OPEN] = sizeof(struct mxbpf_open),
 	[MXBPF_LIFE] = sizeof(struct mxbpf_life),
 	[MXBPF_AGG_LIFE] = sizeof(struct mxbpf_agg_life),
 	[MXBPF_WAIT] = sizeof(struct mxbpf_wait),
-	[MXBPF_AGG_WAIT] = sizeof(struct mxbpf_wait),
 	[MXBPF_AGG_KV] = sizeof(struct mxbpf_agg_kv),
 	[MXBPF_STEP] = sizeof(struct mxbpf_step),
 	[MXBPF_ITERATION] = sizeof(struct mxbpf_iteration),
@@ -105,10 +101,8 @@ static const size_t bytes_of[] = {
 	[MXBPF_GRAPH_NODE] = sizeof(struct mxbpf_graph_node),
 	[MXBPF_AGG_GPU_GRAPH] = sizeof(struct mxbpf_agg_gpu_graph),
 	[MXBPF_GPU_PATH] = sizeof(struct mxbpf_gpu_path),
-	[MXBPF_AGG_GPU_ROOF] = sizeof(struct mxbpf_agg_gpu_roof),
 	[MXBPF_GPU_LIMITS] = sizeof(struct mxbpf_gpu_limits),
 	[MXBPF_KERNEL_METRIC] = sizeof(struct mxbpf_kernel_metric),
-	[MXBPF_AGG_KERNEL_METRICS] = sizeof(struct mxbpf_agg_kernel_metrics),
 	[MXBPF_COLLECTIVE] = sizeof(struct mxbpf_collective),
 	[MXBPF_AGG_COLLECTIVE] = sizeof(struct mxbpf_agg_collective),
 	[MXBPF_AGG_OVERLAP] = sizeof(struct mxbpf_agg_overlap),
@@ -118,9 +112,7 @@ static const size_t bytes_of[] = {
 	[MXBPF_PARTIAL] = sizeof(struct mxbpf_partial),
 	[MXBPF_SLICE] = sizeof(struct mxbpf_slice_part),
 	[MXBPF_AGG_ESTIMATE] = sizeof(struct mxbpf_agg_estimate),
-	[MXBPF_AGG_RAISED] = sizeof(struct mxbpf_agg_raised),
 	[MXBPF_RANGE] = sizeof(struct mxbpf_range),
-	[MXBPF_AGG_RANGE] = sizeof(struct mxbpf_agg_range),
 	[MXBPF_LOST] = sizeof(struct mxbpf_lost),
 	[MXBPF_NEIGHBOUR] = sizeof(struct mxbpf_neighbour),
 	[MXBPF_LOOK] = sizeof(struct mxbpf_look),
@@ -163,20 +155,17 @@ static const struct bound bounds[] = {
 	CLASS_OR_NONE(MXBPF_MEM_OWNER, mem_owner),
 	CLASS_OR_NONE(MXBPF_MEM_FAILED, mem_failed),
 	CLASS_OR_NONE(MXBPF_MEM_HOLDER, mem_holder),
-	CLASS_OR_NONE(MXBPF_AGG_SCHED, agg_sched),
 	CLASS_OR_NONE(MXBPF_AGG_GPU_WORK, agg_gpu_work),
 	CLASS_OR_NONE(MXBPF_AGG_GPU_GRAPH, agg_gpu_graph),
 	BOUND(MXBPF_EDGE, edge, src_cls, 0, MXBPF_CLASS_MAX),
 	BOUND(MXBPF_SCHED, sched, span_cls, 0, MXBPF_CLASS_MAX),
 	BOUND(MXBPF_SCHED, sched, state, 0, MXBPF_SCHED_STATES),
-	BOUND(MXBPF_AGG_SCHED, agg_sched, what, 0, MXBPF_SCHED_WHATS),
 	BOUND(MXBPF_RANGE, range, data.nvalues, 0, MXBPF_RANGE_VALUES + 1),
 	BOUND(MXBPF_RANGE, range, data.type, 0, MXBPF_RANGE_TYPES),
 	BOUND(MXBPF_INSTANT, instant, what, 0, MXBPF_INSTANT_WHATS),
 	BOUND(MXBPF_INSTANT, instant, scope, 0, MXBPF_SCOPES),
 	BOUND(MXBPF_AGG_LIFE, agg_life, part, 0, MXBPF_LIFE_PARTS),
 	BOUND(MXBPF_WAIT, wait, what, 0, MXBPF_WAIT_WHATS),
-	BOUND(MXBPF_AGG_WAIT, wait, what, 0, MXBPF_WAIT_WHATS),
 	BOUND(MXBPF_STEP, step, what, 1, MXBPF_STEP_WHATS),
 	BOUND(MXBPF_ITERATION, iteration, told, 1, MXBPF_STEP_WHATS),
 	BOUND(MXBPF_NAME, name, id, 0, IDS),
@@ -308,16 +297,6 @@ static void tame_table(struct mxbpf_table *t)
 	t->nrows = (uint16_t)((t->h.size - head) / sizeof(uint64_t));
 }
 
-static void tame_metrics(struct mxbpf_agg_kernel_metrics *a)
-{
-	unsigned i;
-
-	for (i = 0; i < MXBPF_KERNEL_COUNTERS; i++) {
-		a->counters[i].max |= a->counters[i].min;
-		a->counters[i].sum |= a->counters[i].min;
-	}
-}
-
 static uint64_t later(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
@@ -372,8 +351,6 @@ static void tame_lists(struct mxbpf_rec *r, unsigned n)
 	case MXBPF_TABLE:
 		tame_table((struct mxbpf_table *)r);
 		break;
-	case MXBPF_AGG_KERNEL_METRICS:
-		tame_metrics((struct mxbpf_agg_kernel_metrics *)r);
 	}
 }
 

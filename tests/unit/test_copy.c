@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "feature/ranges/ranges.h"
 #include "feature/slow/slow.h"
 #include "feature/steps/steps.h"
 #include "feature/threads/threads.h"
@@ -26,7 +27,6 @@
 #include "records.h"
 #include "mxbpf_lines.h"
 #include "mxbpf_neighbours.h"
-#include "mxbpf_raised.h"
 #include "unit.h"
 
 #define API	  MXBPF_CLASS_API
@@ -282,17 +282,17 @@ static void put_looks(struct buf *b, unsigned nr, uint64_t at_ns)
 	PUT(b, resident, MXBPF_RESIDENT, at_ns, .bytes = 4096 * (1 + nr));
 }
 
-static void put_range_kernels(struct buf *b, unsigned nr)
+static void add_range_kernels(struct mdl *m, unsigned nr)
 {
-	const struct mxbpf_agg_range r = {.h = {MXBPF_AGG_RANGE, sizeof(r), 77, 0},
-					  .name_id = TASK,
-					  .range_id = nr ? TASK : 0,
-					  .count = 2,
-					  .total_ns = 30,
-					  .min_ns = 10,
-					  .max_ns = 20};
+	const struct ranges_row r = {.tgid = 77,
+				     .name_id = TASK,
+				     .range_id = nr ? TASK : 0,
+				     .count = 2,
+				     .total_ns = 30,
+				     .min_ns = 10,
+				     .max_ns = 20};
 
-	buf_put(b, &r, sizeof(r));
+	CHECK(!mdl_table_add(m, &feature_ranges, &ranges_kernels, &r));
 }
 
 static void put_kernel_metrics(struct buf *b, unsigned nr)
@@ -340,7 +340,7 @@ static void feed_round(struct mdl *m, unsigned nr)
 	put_allocs(&b, nr, at_ns);
 	put_others(&b, nr, at_ns);
 	put_looks(&b, nr, at_ns);
-	put_range_kernels(&b, nr);
+	add_range_kernels(m, nr);
 	put_kernel_metrics(&b, nr);
 	put_gpu_memory(&b, nr, at_ns);
 	CHECK(!feed(m, &b));

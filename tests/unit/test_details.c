@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests rows of one name that differ in shapes or stacks, in every view that can show them. */
 
+#include "feature/backward/backward.h"
 #include "printed.h"
 #include "records.h"
 #include "schema.h"
@@ -241,7 +242,7 @@ static void test_bound(void)
 /* Makes two ids with the name aten::mm, as for two ways to call it, and aten::t, which is short. */
 static struct mdl *joined(void)
 {
-	struct mxbpf_join j = {.h = {MXBPF_JOIN, sizeof(j), 77, 0}, .name_id = 5, .count = 2, .total_ns = 2000};
+	struct backward_row j = {.tgid = 77, .name_id = 5, .count = 2, .total_ns = 2000};
 	struct mxbpf_tally c = {
 		.h = {MXBPF_TALLY, sizeof(c), 77, 0}, .value = 3, .id = MXBPF_TALLY_UNJOINED, .cls = OP};
 	struct mdl *m = model();
@@ -251,13 +252,13 @@ static struct mdl *joined(void)
 	j.bwd_total_ns = 5000;
 	put_name(&b, 7, MXBPF_NAME_SPAN, "aten::mm");
 	put_name(&b, 9, MXBPF_NAME_SPAN, "aten::t");
-	buf_put(&b, &j, sizeof(j));
+	CHECK(!mdl_table_add(m, &feature_backward, &backward_table, &j));
 	j.name_id = 7;
 	j.deep_count = 1;
 	j.deep_total_ns = 7000;
-	buf_put(&b, &j, sizeof(j));
-	j = (struct mxbpf_join){.h = j.h, .name_id = 9, .count = 9, .bwd_count = 1, .bwd_total_ns = 40};
-	buf_put(&b, &j, sizeof(j));
+	CHECK(!mdl_table_add(m, &feature_backward, &backward_table, &j));
+	j = (struct backward_row){.tgid = 77, .name_id = 9, .count = 9, .bwd_count = 1, .bwd_total_ns = 40};
+	CHECK(!mdl_table_add(m, &feature_backward, &backward_table, &j));
 	buf_put(&b, &c, sizeof(c));
 	CHECK(!mdl_feed(m, b.data, b.len));
 	return m;

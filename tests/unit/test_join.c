@@ -41,18 +41,18 @@ static size_t njoins(struct mdl *m)
 	return joins ? tbl_count(joins) : 0;
 }
 
-static struct mxbpf_join of(struct mdl *m, uint64_t name_id, uint32_t tgid)
+static struct backward_row of(struct mdl *m, uint64_t name_id, uint32_t tgid)
 {
 	const struct tbl *joins = mdl_table_of(m, &feature_backward, &backward_table);
-	const struct mxbpf_join *j;
+	const struct backward_row *j;
 	size_t i;
 
 	for (i = 0; i < njoins(m); i++) {
 		j = tbl_at(joins, i);
-		if (j->name_id == name_id && j->h.tgid == tgid)
+		if (j->name_id == name_id && j->tgid == tgid)
 			return *j;
 	}
-	return (struct mxbpf_join){0};
+	return (struct backward_row){0};
 }
 
 /* conv2d { convolution } makes node 48, which runs twice; mul makes node 49, which never runs. */
@@ -67,7 +67,7 @@ static void forward_and_backward(struct mdl *m, uint32_t tgid, uint64_t at_ns)
 
 static void check_one(struct mdl *m, uint32_t tgid, uint64_t times)
 {
-	struct mxbpf_join j = of(m, CONVOLUTION, tgid);
+	struct backward_row j = of(m, CONVOLUTION, tgid);
 
 	CHECK(njoins(m) == 1 && j.count == times && j.total_ns == 30 * times && j.bwd_count == 2 * times &&
 	      j.bwd_total_ns == 150 * times && !j.deep_count);
@@ -100,7 +100,7 @@ static void test_innermost(void)
 static void test_deep(void)
 {
 	FREED(model_freed) struct mdl *m = mdl_new();
-	struct mxbpf_join j;
+	struct backward_row j;
 
 	feed(m, &(struct call){MUL, 1000, 10, SEQ(48), 0, false, 7, 0});
 	feed(m, &(struct call){CONV, 2010, 10, SEQ(49), SEQ(48), false, 8, 0});

@@ -172,7 +172,7 @@ static void test_numbers(void)
 				.seq = MXBPF_SEQ(1, 9),
 				.flags = MXBPF_SPAN_SEQ};
 	const struct tbl *joins;
-	const struct mxbpf_join *j;
+	const struct backward_row *j;
 	FREED(model_freed) struct mdl *m = mdl_new();
 	FREED(buf_fini) struct buf b = {0};
 

@@ -141,7 +141,7 @@ static struct roofline_result result(uint64_t flops, uint64_t bytes, enum flops_
 	const struct roofline_peaks p = {
 		.flops = {[FLOPS_FLOAT16] = 100e12, [FLOPS_FLOAT32] = 10e12}, .tf32 = 50e12, .bytes = 1e12};
 	const struct roofline_need need = {.flops = flops, .bytes = bytes, .type = type};
-	const struct mxbpf_agg_gpu_roof r = {.calls = 10, .total = {.kernels = 10, .gpu_ns = 10 * each_ns}};
+	const struct roofline_row r = {.calls = 10, .total = {.kernels = 10, .gpu_ns = 10 * each_ns}};
 
 	return roofline_of(&r, &need, &p);
 }
@@ -206,11 +206,11 @@ static void put_part(struct tape *t, unsigned part)
 	}
 }
 
-static const struct mxbpf_agg_gpu_roof *row(const struct mdl *m, uint64_t name_id, uint64_t args_id)
+static const struct roofline_row *row(const struct mdl *m, uint64_t name_id, uint64_t args_id)
 {
-	static const struct mxbpf_agg_gpu_roof none;
+	static const struct roofline_row none;
 	size_t n, i;
-	const struct mxbpf_agg_gpu_roof *r = roofline_rows(m, &n);
+	const struct roofline_row *r = roofline_rows(m, &n);
 
 	for (i = 0; i < n; i++)
 		if (r[i].name_id == name_id && r[i].args_id == args_id)
@@ -223,7 +223,7 @@ static void test_join(void)
 	TEST("the time on the GPU belongs to the name and shapes of the operator, in any order of arrival")
 	{
 		static const unsigned orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-		const struct mxbpf_agg_gpu_roof *r;
+		const struct roofline_row *r;
 		unsigned i, k, apart;
 
 		for (i = 0; i < 12; i++) {
@@ -281,26 +281,6 @@ static void test_join(void)
 		CHECK(!row(next, MM, ARGS)->calls && row(next, MM, ARGS)->total.gpu_ns == 10 &&
 		      row(next, MM, ARGS)->self.gpu_ns == 10 && !row(next, OUTER, ARGS2)->total.gpu_ns);
 	}
-}
-
-static void test_earlier_rows(void)
-{
-	FREED(tape_free) struct tape t = tape_new();
-	const struct mxbpf_agg_gpu_roof *sum;
-	struct mxbpf_agg_gpu_roof *r;
-	unsigned i;
-
-	TEST("rows in recordings before 3.0 add up")
-	for (i = 0; i < 2; i++) {
-		r = rec_add(&t, MXBPF_AGG_GPU_ROOF, sizeof(*r), 0);
-		r->name_id = MM;
-		r->args_id = ARGS;
-		r->calls = 2 + i;
-		r->total.gpu_ns = r->self.bytes = 10;
-	}
-	CHECK(!fold(&t));
-	sum = row(t.model, MM, ARGS);
-	CHECK(sum->calls == 5 && sum->total.gpu_ns == 20 && sum->self.bytes == 20 && !sum->self.gpu_ns);
 }
 
 static void test_limits(void)
@@ -372,7 +352,6 @@ int main(void)
 	test_peaks();
 	test_bounds();
 	test_join();
-	test_earlier_rows();
 	test_limits();
 	test_tables();
 	UNIT_MAIN_END;

@@ -23,7 +23,7 @@ static struct mxbpf_sched *put_sched(struct buf *b, uint64_t left_ns, uint64_t w
 
 static uint64_t sum_ns(const struct mdl *m, enum mxbpf_sched_what what, const char *comm)
 {
-	const struct mxbpf_agg_sched *a;
+	const struct sched_row *a;
 	uint64_t sum = 0;
 	size_t n, i;
 
@@ -90,7 +90,7 @@ int main(void)
 	}
 	TEST("emitted records give an equal model, in which time between slices is no time outside of all calls")
 	{
-		const struct mxbpf_agg_sched *a;
+		const struct sched_row *a;
 		uint64_t ns[2] = {0};
 		size_t n, i;
 

@@ -5,7 +5,6 @@
 #include "mxbpf_step.h"
 #include "feature/raised/raised.h"
 #include "mxbpf_cost.h"
-#include "mxbpf_raised.h"
 #include "mxbpf_table.h"
 #include "nvml/nvml.h"
 #include "rendered.h"
@@ -310,15 +309,15 @@ static void test_operator(void)
 /* Calls that an exception left. */
 static struct mdl *raised(uint64_t fetches)
 {
-	struct mxbpf_agg_raised r = {.h = {MXBPF_AGG_RAISED, sizeof(r), PID, NS_PER_S}, .last_ns = NS_PER_S, .cls = OP};
+	struct raised_row r = {.tgid = PID, .first_ns = NS_PER_S, .last_ns = NS_PER_S, .cls = OP};
 	struct mdl *m = mdl_new();
 
 	r.name_id = feed_name(m, "Store::fetch", 12);
 	r.count = fetches;
-	CHECK(!mdl_feed(m, &r, sizeof(r)));
+	CHECK(!mdl_table_add(m, &feature_raised, &raised_table, &r));
 	r.name_id = feed_name(m, "parse", 5);
 	r.count = 100;
-	CHECK(!mdl_feed(m, &r, sizeof(r)));
+	CHECK(!mdl_table_add(m, &feature_raised, &raised_table, &r));
 	return m;
 }
 

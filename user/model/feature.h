@@ -67,7 +67,7 @@ struct mdl_feature {
 
 	/*
 	 * Its tables. The model stores their rows, copies, sums and frees them, and writes and reads them in
-	 * recordings. row_of: a kind of records that are rows themselves: events, or rows in recordings before 3.0.
+	 * recordings. row_of: a kind of records that are rows themselves.
 	 */
 	struct {
 		const struct tbl_def *def;	 /* NULL ends the list */

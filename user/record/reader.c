@@ -16,6 +16,7 @@
 #include "mxbpf_file.h"
 #include "record/format.h"
 #include "record/record.h"
+#include "records/old.h"
 
 struct slot {
 	uint64_t off, end_off; /* end_off is after the last good chunk */
@@ -35,8 +36,8 @@ struct rec_reader {
 	uint64_t last_seq; /* newest chunk that a scan found */
 	uint64_t last_ns;  /* latest end of a record in that chunk */
 
-	struct mxbpf_chunk c; /* the chunk that was read last; its payload is in `payload` */
-	struct buf payload;
+	struct mxbpf_chunk c;	 /* the chunk that was read last; its payload is in `payload` */
+	struct buf payload, raw; /* raw: as it was in the file, if an earlier version wrote it */
 
 	struct view_source source;
 	bool indexed;
@@ -105,6 +106,26 @@ static int read_head(struct rec_reader *r, uint64_t off, uint64_t limit_off)
 	return r->c.payload_bytes > left - sizeof(r->c) ? -ENODATA : 1;
 }
 
+static bool is_of_earlier(const struct mxbpf_file_header *h)
+{
+	return (h->major << 16 | h->minor) < (MXBPF_FILE_MAJOR << 16 | MXBPF_FILE_MINOR);
+}
+
+/* Makes the records of a chunk those of this version. Returns 1, -ENOMEM or -EBADMSG. */
+static int take_records(struct rec_reader *r)
+{
+	const struct buf raw = r->payload;
+	int err;
+
+	if (!is_of_earlier(&r->h) || (r->c.kind != MXBPF_CHUNK_DATA && r->c.kind != MXBPF_CHUNK_AGG))
+		return 1;
+	r->payload = r->raw;
+	r->raw = raw;
+	r->payload.len = 0;
+	err = old_convert(r->raw.data, r->raw.len, &r->payload);
+	return err ? err : 1;
+}
+
 static int read_chunk(struct rec_reader *r, uint64_t off, uint64_t limit_off)
 {
 	int ret = read_head(r, off, limit_off);
@@ -123,7 +144,7 @@ static int read_chunk(struct rec_reader *r, uint64_t off, uint64_t limit_off)
 	sum = crc32(0, (const Bytef *)&r->c, sizeof(r->c));
 	if (r->payload.len)
 		sum = crc32(sum, (const Bytef *)r->payload.data, (uInt)r->payload.len);
-	return sum == crc ? 1 : -EBADMSG;
+	return sum == crc ? take_records(r) : -EBADMSG;
 }
 
 static uint64_t chunk_end(const struct rec_reader *r, uint64_t off)
@@ -549,6 +570,7 @@ void rec_reader_close(struct rec_reader *r)
 	mdl_session_fini(&r->session);
 	buf_fini(&r->slots);
 	buf_fini(&r->payload);
+	buf_fini(&r->raw);
 	mem_allow(-r->allowed);
 	free(r);
 }

@@ -101,13 +101,6 @@ bool fits_off_cpu(const struct mxbpf_rec *r)
 	return o->woken_ns >= r->ts_ns && o->back_ns >= o->woken_ns;
 }
 
-bool fits_agg_sched(const struct mxbpf_rec *r)
-{
-	const struct mxbpf_agg_sched *a = (const void *)r;
-
-	return a->cls < MXBPF_CLASS_MAX && a->what < MXBPF_SCHED_WHATS;
-}
-
 bool fits_sample(const struct mxbpf_rec *r)
 {
 	const struct mxbpf_sample *s = (const void *)r;
@@ -328,17 +321,6 @@ bool fits_kernel_metric(const struct mxbpf_rec *r)
 	const struct mxbpf_kernel_metric *k = (const void *)r;
 
 	return k->number < MXBPF_KERNEL_COUNTERS && k->first <= 1;
-}
-
-bool fits_agg_kernel_metrics(const struct mxbpf_rec *r)
-{
-	const struct mxbpf_agg_kernel_metrics *a = (const void *)r;
-	unsigned i;
-
-	for (i = 0; i < MXBPF_KERNEL_COUNTERS; i++)
-		if (a->counters[i].min > a->counters[i].max || a->counters[i].min > a->counters[i].sum)
-			return false;
-	return true;
 }
 
 bool fits_collective(const struct mxbpf_rec *r)

@@ -99,7 +99,6 @@ static const struct kind kinds[] = {
 				 {AT(group, stack_id), MXBPF_NAME_STACK, KIND_ID_RAW},
 				 {AT(group, layer_id), MXBPF_NAME_LAYER, 0},
 				 NAME(group, range_id)}},
-	[MXBPF_JOIN] = {.name = "forward and backward", BYTES(join), .ids = {NAME(join, name_id)}},
 	[MXBPF_AGG_ACCOUNT] = {.name = "account of a row",
 			       .bytes = MXBPF_AGG_ACCOUNT_BYTES_MIN,
 			       .of_row = true,
@@ -139,10 +138,6 @@ static const struct kind kinds[] = {
 			.threads = {AT(open, tid)},
 			.fits = fits_open},
 	[MXBPF_SLOW] = {.name = "slow span", BYTES(slow), .of_row = true, .fits = fits_slow},
-	[MXBPF_AGG_SCHED] = {.name = "time off the CPU",
-			     BYTES(agg_sched),
-			     .ids = {NAME(agg_sched, name_id)},
-			     .fits = fits_agg_sched},
 	[MXBPF_LIFE] = {.name = "life", SENT(life), .ids = {NAME(life, name_id)}},
 	[MXBPF_AGG_LIFE] = {.name = "part of lives",
 			    BYTES(agg_life),
@@ -152,10 +147,6 @@ static const struct kind kinds[] = {
 			SENT(wait),
 			.ids = {NAME(wait, name_id), NAME(wait, call_id), NAME(wait, op_id), NAME(wait, within_id)},
 			.fits = fits_wait},
-	[MXBPF_AGG_WAIT] = {.name = "waits for an operator",
-			    BYTES(wait),
-			    .ids = {NAME(wait, name_id), NAME(wait, call_id), NAME(wait, op_id), NAME(wait, within_id)},
-			    .fits = fits_wait},
 	[MXBPF_MEM_OWNER] = {.name = "memory owner",
 			     .bytes = MXBPF_MEM_OWNER_BYTES_MIN,
 			     .ids = {NAME(mem_owner, name_id),
@@ -319,10 +310,6 @@ static const struct kind kinds[] = {
 					 .id = {0, MXBPF_NAME_SPAN, 0}},
 				.of_process = true,
 				.fits = fits_gpu_sequence},
-	[MXBPF_AGG_GPU_ROOF] = {.name = "row of operators with one shape on a device",
-				BYTES(agg_gpu_roof),
-				.ids = {NAME(agg_gpu_roof, name_id), {AT(agg_gpu_roof, args_id), MXBPF_NAME_ARGS, 0}},
-				.of_process = true},
 	[MXBPF_GPU_LIMITS] = {.name = "rates of a device", BYTES(gpu_limits), .of_process = true},
 	[MXBPF_KERNEL_METRIC] = {.name = "counter of a kernel",
 				 BYTES(kernel_metric),
@@ -330,11 +317,6 @@ static const struct kind kinds[] = {
 				 .threads = {AT(kernel_metric, tid)},
 				 .of_process = true,
 				 .fits = fits_kernel_metric},
-	[MXBPF_AGG_KERNEL_METRICS] = {.name = "row of counters of a kernel",
-				      BYTES(agg_kernel_metrics),
-				      .ids = {NAME(agg_kernel_metrics, name_id)},
-				      .of_process = true,
-				      .fits = fits_agg_kernel_metrics},
 	[MXBPF_COLLECTIVE] = {.name = "part of a collective",
 			      .bytes = MXBPF_COLLECTIVE_BYTES_MIN,
 			      .threads = {AT(collective, tid)},
@@ -347,10 +329,6 @@ static const struct kind kinds[] = {
 				  .of_process = true,
 				  .fits = fits_agg_collective},
 	[MXBPF_AGG_OVERLAP] = {.name = "communication of a device", BYTES(agg_overlap), .of_process = true},
-	[MXBPF_AGG_RAISED] = {.name = "row of calls that an exception left",
-			      BYTES(agg_raised),
-			      .ids = {NAME(agg_raised, name_id), {AT(agg_raised, stack_id), MXBPF_NAME_STACK, 0}},
-			      .times = {AT(agg_raised, last_ns)}},
 	[MXBPF_RANGE] = {.name = "start of a range",
 			 SENT(range),
 			 .ids = {NAME(range, name_id),
@@ -360,9 +338,6 @@ static const struct kind kinds[] = {
 				 NAME(range, schema_id)},
 			 .threads = {AT(range, tid)},
 			 .fits = fits_range},
-	[MXBPF_AGG_RANGE] = {.name = "row of kernels of a range",
-			     BYTES(agg_range),
-			     .ids = {NAME(agg_range, name_id), NAME(agg_range, range_id)}},
 	[MXBPF_NEIGHBOUR] = {.name = "process of the machine", .bytes = MXBPF_NEIGHBOUR_BYTES_MIN, .of_process = true},
 	[MXBPF_LOOK] = {.name = "sample of a thread's line", BYTES(look), .of_process = true},
 	[MXBPF_RESIDENT] = {.name = "memory of a process", BYTES(resident), .of_process = true},
@@ -419,7 +394,7 @@ static bool kinds_fits(const struct mxbpf_rec *r, size_t left)
 {
 	const struct kind *k;
 
-	if (left < sizeof(*r) || r->size < sizeof(*r) || r->size % 8 || r->size > left)
+	if (!kind_is_whole(r, left))
 		return false;
 	k = kind_of(r);
 	return !k || (r->size >= k->bytes && (!k->fits || k->fits(r)));

@@ -15,7 +15,6 @@
 #include "mxbpf_mark.h"
 #include "mxbpf_lines.h"
 #include "mxbpf_neighbours.h"
-#include "mxbpf_raised.h"
 #include "mxbpf_range.h"
 #include "mxbpf_sample.h"
 #include "mxbpf_sched.h"
@@ -24,6 +23,12 @@
 #include "mxbpf_roofline.h"
 #include "mxbpf_track.h"
 #include "records/kinds.h"
+
+/* Returns true if the record lies within the bytes that are left. */
+static inline bool kind_is_whole(const struct mxbpf_rec *r, size_t left)
+{
+	return left >= sizeof(*r) && r->size >= sizeof(*r) && r->size % 8 == 0 && r->size <= left;
+}
 
 /* Return true if the field values of a record of that kind are valid. The caller has checked the size. */
 bool fits_span(const struct mxbpf_rec *r);
@@ -41,7 +46,6 @@ bool fits_edge(const struct mxbpf_rec *r);
 bool fits_range(const struct mxbpf_rec *r);
 bool fits_sched(const struct mxbpf_rec *r);
 bool fits_off_cpu(const struct mxbpf_rec *r);
-bool fits_agg_sched(const struct mxbpf_rec *r);
 bool fits_sample(const struct mxbpf_rec *r);
 bool fits_team(const struct mxbpf_rec *r);
 bool fits_kv(const struct mxbpf_rec *r);
@@ -70,7 +74,6 @@ bool fits_gpu_idle(const struct mxbpf_rec *r);
 bool fits_gpu_path(const struct mxbpf_rec *r);
 bool fits_gpu_sequence(const struct mxbpf_rec *r);
 bool fits_kernel_metric(const struct mxbpf_rec *r);
-bool fits_agg_kernel_metrics(const struct mxbpf_rec *r);
 bool fits_collective(const struct mxbpf_rec *r);
 bool fits_agg_collective(const struct mxbpf_rec *r);
 

@@ -136,7 +136,7 @@ static int find_rows(struct mdl *m, struct join *j, const struct span *s, struct
 	const struct mxbpf_agg_gpu_work calls = {
 		.h.tgid = s->tgid, .of = MXBPF_WORK_OF_CALLS, .name_id = s->name_id, .cls = s->cls, .user = s->user};
 	const struct mxbpf_agg_gpu_work layer = {.h.tgid = s->tgid, .of = MXBPF_WORK_OF_LAYER, .layer_id = s->layer_id};
-	const struct mxbpf_agg_gpu_roof roof = {.h.tgid = s->tgid, .name_id = s->name_id, .args_id = s->args_id};
+	const struct roofline_row roof = {.tgid = s->tgid, .name_id = s->name_id, .args_id = s->args_id};
 	struct mxbpf_agg_gpu_work stack = calls;
 
 	stack.of = MXBPF_WORK_OF_STACK;

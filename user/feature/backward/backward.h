@@ -12,7 +12,14 @@ extern const struct view_sheet sheet_backward;
 /* Operators whose backward nodes may still run: so many of the latest are remembered. */
 #define BACKWARD_MAKERS_MAX (1u << 17)
 
-/* Its rows are struct mxbpf_join: the forward and the backward time of an operator in a process. */
+/* The spans of a forward operator, and of the backward nodes that they created. */
+struct backward_row {
+	uint64_t name_id;		    /* name of the nodes if their operator is unknown; count is then 0 */
+	uint64_t count, total_ns;	    /* forward operators that created nodes */
+	uint64_t bwd_count, bwd_total_ns;   /* nodes that they created */
+	uint64_t deep_count, deep_total_ns; /* nodes created by those: double backward and deeper */
+	uint32_t tgid;
+};
 extern const struct tbl_def backward_table;
 /*
  * Gives a span of a backward pass the stack of its forward operator, if that operator was passed to this function

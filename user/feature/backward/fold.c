@@ -103,7 +103,7 @@ static struct maker *maker_unknown(struct state *m, const struct mxbpf_span *s)
 
 static int join_node(struct mdl *m, struct state *state, const struct mxbpf_span *s)
 {
-	struct mxbpf_join row = {0};
+	struct backward_row row = {0};
 	unsigned depth = 0;
 	struct maker *k;
 
@@ -112,7 +112,7 @@ static int join_node(struct mdl *m, struct state *state, const struct mxbpf_span
 	if (!k)
 		return -ENOMEM;
 	mdl_tally_add(m, s->cls, MXBPF_TALLY_UNJOINED, k->unknown);
-	row.h.tgid = k->tgid;
+	row.tgid = k->tgid;
 	row.name_id = k->name_id;
 	row.count = !k->counted;
 	row.total_ns = k->counted ? 0 : k->dur_ns;
@@ -168,7 +168,7 @@ static void backward_fini(struct mdl *m)
 const struct mdl_feature feature_backward = {
 	.option = &backward_option,
 	.state_bytes = sizeof(struct state),
-	.tables = {{&backward_table, MXBPF_JOIN}},
+	.tables = {{&backward_table}},
 	.before_row = backward_follow,
 	.move = backward_move,
 	.fini = backward_fini,

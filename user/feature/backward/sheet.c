@@ -10,7 +10,7 @@
 
 /* Forward operators of one name, on any thread. */
 struct join {
-	struct mxbpf_join j;
+	struct backward_row j;
 	struct view_text name;
 	uint64_t all_ns;
 	double ratio;
@@ -21,7 +21,7 @@ struct joins {
 	uint64_t unjoined; /* nodes that are listed under their own names */
 };
 
-static uint64_t all_ns(const struct mxbpf_join *j)
+static uint64_t all_ns(const struct backward_row *j)
 {
 	uint64_t sum;
 
@@ -36,7 +36,7 @@ static int backward_by_name(const void *va, const void *vb)
 	const struct join *a = va, *b = vb;
 	int order = view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
 
-	return order ? order : a->j.h.tgid < b->j.h.tgid ? -1 : a->j.h.tgid > b->j.h.tgid;
+	return order ? order : a->j.tgid < b->j.tgid ? -1 : a->j.tgid > b->j.tgid;
 }
 
 static int backward_by_opts(const void *va, const void *vb, void *vopts)
@@ -56,7 +56,7 @@ static int backward_by_opts(const void *va, const void *vb, void *vopts)
 static void backward_fill(const struct view *s, void *row)
 {
 	struct join *r = row;
-	const struct mxbpf_join *j = &r->j;
+	const struct backward_row *j = &r->j;
 
 	r->name.data = mdl_name(s->in->model, j->name_id, &r->name.len);
 	r->all_ns = all_ns(j);
@@ -108,7 +108,7 @@ static const struct tbl_column totals[] = {
 static const struct tbl_column columns[] = {
 	{.stored = "name_id", .type = TBL_NAME, KEY_AT(j.name_id)},
 	{"name", NULL, "name", TBL_TEXT, AT(name)},
-	PID_COLUMN(j.h.tgid, .merge = TBL_IS_KEY),
+	PID_COLUMN(j.tgid, .merge = TBL_IS_KEY),
 	{"count", NULL, "calls", TBL_COUNT, SUM_AT(j.count),
 	 .help = "calls of the forward operator for which a backward node has run"},
 	{"total_ns", NULL, "forward", TBL_NS, SUM_AT(j.total_ns), .help = "time of these calls"},
@@ -123,7 +123,8 @@ static const struct tbl_column columns[] = {
 	{0},
 };
 
-const struct tbl_def backward_table = {.name = "backward", .row_bytes = sizeof(struct mxbpf_join), .columns = columns};
+const struct tbl_def backward_table = {
+	.name = "backward", .row_bytes = sizeof(struct backward_row), .columns = columns};
 
 const struct view_sheet sheet_backward = {
 	.title = "forward and backward",

@@ -5,9 +5,9 @@
 static int fold_metric(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_kernel_metric *from = (const void *)rec;
-	struct mxbpf_agg_kernel_metrics row = {.h.tgid = rec->tgid, .name_id = from->name_id};
+	struct kernels_row row = {.tgid = rec->tgid, .name_id = from->name_id};
 
-	row.counters[from->number] = (struct mxbpf_kernel_counter){.n = 1, .sum = from->milli};
+	row.counters[from->number] = (struct kernels_counter){.n = 1, .sum = from->milli};
 	if (from->first) {
 		row.launches = 1;
 		row.held_ns = row.longest_ns = from->held_ns;
@@ -19,5 +19,5 @@ static int fold_metric(struct mdl *m, const struct mxbpf_rec *rec)
 const struct mdl_feature feature_kernels = {
 	.option = &kernels_option,
 	.kinds = {{MXBPF_KERNEL_METRIC, fold_metric}},
-	.tables = {{&kernels_table, MXBPF_AGG_KERNEL_METRICS}},
+	.tables = {{&kernels_table}},
 };

@@ -13,7 +13,7 @@
 enum { DURATION, SM, OCCUPANCY, ISSUE, TENSOR, L1, DRAM, DRAM_BYTES, L2, SM_THROUGHPUT, FMA, L2_THROUGHPUT };
 
 struct row {
-	struct mxbpf_agg_kernel_metrics a;
+	struct kernels_row a;
 	struct view_text name, owner;
 	bool measured; /* true; outputs lack a counter that is NAN */
 	uint64_t avg_ns, dram_bytes;
@@ -23,21 +23,21 @@ struct row {
 
 struct table {
 	struct view_list list;
-	struct mxbpf_agg_kernel_metrics sum;
+	struct kernels_row sum;
 	bool processes, replayed;
 };
 
 /* The mean of a percentage, as a part of 1. */
-static double part(const struct mxbpf_agg_kernel_metrics *a, unsigned number)
+static double part(const struct kernels_row *a, unsigned number)
 {
-	const struct mxbpf_kernel_counter *c = &a->counters[number];
+	const struct kernels_counter *c = &a->counters[number];
 
 	return c->n ? (double)c->sum / (double)c->n / 1e5 : NAN;
 }
 
-static uint64_t mean(const struct mxbpf_agg_kernel_metrics *a, unsigned number)
+static uint64_t mean(const struct kernels_row *a, unsigned number)
 {
-	const struct mxbpf_kernel_counter *c = &a->counters[number];
+	const struct kernels_counter *c = &a->counters[number];
 
 	return c->n ? c->sum / c->n / 1000 : TBL_UNKNOWN;
 }
@@ -45,7 +45,7 @@ static uint64_t mean(const struct mxbpf_agg_kernel_metrics *a, unsigned number)
 static void kernels_fill(const struct view *s, void *row)
 {
 	struct row *r = row;
-	const struct mxbpf_agg_kernel_metrics *a = &r->a;
+	const struct kernels_row *a = &r->a;
 
 	r->measured = true;
 	r->avg_ns = mean(a, DURATION);
@@ -71,7 +71,7 @@ static int by_launches(const void *va, const void *vb, void *opts)
 	if (a->a.launches != b->a.launches)
 		return a->a.launches < b->a.launches ? 1 : -1;
 	order = view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
-	return order ? order : a->a.h.tgid < b->a.h.tgid ? -1 : a->a.h.tgid > b->a.h.tgid;
+	return order ? order : a->a.tgid < b->a.tgid ? -1 : a->a.tgid > b->a.tgid;
 }
 
 /* Short names are in the rows, which do not move any more. */
@@ -87,7 +87,7 @@ static void kernels_finish(const struct view *s, void *table)
 		if (t->list.people)
 			r[i].name = gpu_short_kernel(r[i].name, r[i].short_name, sizeof(r[i].short_name));
 		if (t->processes)
-			r[i].owner = view_word(gpu_owner(s, r[i].a.h.tgid, r[i].owner_text));
+			r[i].owner = view_word(gpu_owner(s, r[i].a.tgid, r[i].owner_text));
 		t->replayed |= !isnan(r[i].l2) || !isnan(r[i].sm_throughput);
 	}
 }
@@ -129,7 +129,7 @@ static const struct tbl_column columns[] = {
 	{.stored = "name_id", .type = TBL_NAME, KEY_AT(a.name_id)},
 	{"name", NULL, "kernel", TBL_TEXT, AT(name)},
 	GPU_OWNER_COLUMN,
-	PID_COLUMN(a.h.tgid, .merge = TBL_IS_KEY),
+	PID_COLUMN(a.tgid, .merge = TBL_IS_KEY),
 	{"count", NULL, "measured", TBL_COUNT, SUM_AT(a.launches), .name_min = 20,
 	 .help = "launches that were measured"},
 	{"passes", NULL, NULL, TBL_COUNT, MAX_AT(a.passes), .help = "how often CUPTI executed the kernel for a launch"},
@@ -176,7 +176,7 @@ static const struct tbl_column columns[] = {
 };
 
 const struct tbl_def kernels_table = {.name = "kernel counters",
-				      .row_bytes = sizeof(struct mxbpf_agg_kernel_metrics),
+				      .row_bytes = sizeof(struct kernels_row),
 				      .adds_processes = true,
 				      .of_process = true,
 				      .columns = columns};

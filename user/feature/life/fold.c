@@ -114,12 +114,6 @@ uint64_t life_percentile(const struct life_part *p, double fraction)
 
 /* ---- waits */
 
-/* A row of a recording before 3.0. */
-static int wait_fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
-{
-	return mdl_table_add(m, &feature_life, &life_waits_table, rec);
-}
-
 const struct mxbpf_wait *life_waits(const struct mdl *m, size_t *n)
 {
 	return mdl_table_rows(m, &feature_life, &life_waits_table, n);
@@ -161,7 +155,7 @@ const struct mdl_feature feature_life = {
 	.trace = &life_trace,
 	.state_bytes = sizeof(struct state),
 	.tables = {{&life_waits_table, MXBPF_WAIT}},
-	.kinds = {{MXBPF_LIFE, life_fold}, {MXBPF_AGG_LIFE, life_fold_agg}, {MXBPF_AGG_WAIT, wait_fold_agg}},
+	.kinds = {{MXBPF_LIFE, life_fold}, {MXBPF_AGG_LIFE, life_fold_agg}},
 	.emit = life_emit,
 	.copy = life_copy,
 	.fini = life_fini,

@@ -3,12 +3,13 @@
 
 static int raised_fold_span(struct mdl *m, struct mdl_row *in, const struct mxbpf_span *s)
 {
-	const struct mxbpf_agg_raised row = {
-		.h = {.tgid = s->h.tgid, .ts_ns = s->h.ts_ns},
+	const struct raised_row row = {
 		.name_id = s->name_id,
 		.stack_id = s->stack_id,
 		.count = 1,
+		.first_ns = s->h.ts_ns,
 		.last_ns = s->h.ts_ns,
+		.tgid = s->h.tgid,
 		.cls = s->cls,
 	};
 
@@ -19,6 +20,6 @@ const struct mdl_feature feature_raised = {
 	.bit = RAISED_BIT,
 	.option = &raised_option,
 	.trace = &raised_trace,
-	.tables = {{&raised_table, MXBPF_AGG_RAISED}},
+	.tables = {{&raised_table}},
 	.span = raised_fold_span,
 };

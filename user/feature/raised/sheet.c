@@ -6,7 +6,7 @@
 #define ROWS_MAX 4096 /* beyond that, a new place in the program counts in the row without one */
 
 struct row {
-	struct mxbpf_agg_raised r;
+	struct raised_row r;
 	struct view_text name, title, line; /* line: innermost Python line; without data if it is unknown */
 };
 
@@ -32,7 +32,7 @@ static int most_first(const void *va, const void *vb, void *opts)
 	order = order ? order : view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
 	order = order ? order : view_name_cmp(a->line.data, a->line.len, b->line.data, b->line.len);
 	order = order ? order : (int)a->r.cls - b->r.cls;
-	return order ? order : a->r.h.tgid < b->r.h.tgid ? -1 : a->r.h.tgid > b->r.h.tgid;
+	return order ? order : a->r.tgid < b->r.tgid ? -1 : a->r.tgid > b->r.tgid;
 }
 
 static void raised_fill(const struct view *s, void *row)
@@ -76,9 +76,9 @@ static const struct tbl_column columns[] = {
 	 .flags = TBL_DETAIL},
 	{"name", NULL, "call", TBL_TEXT, AT(name), .name_min = 24},
 	{"table", "", NULL, TBL_TEXT, AT(title), TBL_NULL, .help = "table that has the row of the call"},
-	PID_COLUMN(r.h.tgid, .merge = TBL_IS_KEY),
+	PID_COLUMN(r.tgid, .merge = TBL_IS_KEY),
 	{"count", NULL, "times", TBL_COUNT, SUM_AT(r.count), .help = "number of calls that an exception left"},
-	{"first_unix_ns", NULL, "first (s)", TBL_MOMENT, MIN_AT(r.h.ts_ns), TBL_TIGHT, .digits = 6,
+	{"first_unix_ns", NULL, "first (s)", TBL_MOMENT, MIN_AT(r.first_ns), TBL_TIGHT, .digits = 6,
 	 .help = "when the first of these calls began"},
 	{"last_unix_ns", NULL, "last (s)", TBL_MOMENT, MAX_AT(r.last_ns), TBL_TIGHT, .digits = 6},
 	{.stored = "class", .type = TBL_COUNT, KEY_AT(r.cls), .limit = MXBPF_CLASS_MAX - 1},
@@ -88,7 +88,7 @@ static const struct tbl_column columns[] = {
 };
 
 const struct tbl_def raised_table = {
-	.name = "raised", .row_bytes = sizeof(struct mxbpf_agg_raised), .max_rows = ROWS_MAX, .columns = columns};
+	.name = "raised", .row_bytes = sizeof(struct raised_row), .max_rows = ROWS_MAX, .columns = columns};
 
 const struct view_sheet sheet_raised = {
 	.title = "Raised",

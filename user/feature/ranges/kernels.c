@@ -5,12 +5,12 @@
 int ranges_kernel(struct mdl *m, const struct ranges_launch *l, uint64_t name_id, uint64_t dur_ns)
 {
 	const struct mxbpf_range *around;
-	struct mxbpf_agg_range r = {.h.tgid = l->tgid,
-				    .name_id = name_id,
-				    .count = 1,
-				    .total_ns = dur_ns,
-				    .min_ns = dur_ns,
-				    .max_ns = dur_ns};
+	struct ranges_row r = {.tgid = l->tgid,
+			       .name_id = name_id,
+			       .count = 1,
+			       .total_ns = dur_ns,
+			       .min_ns = dur_ns,
+			       .max_ns = dur_ns};
 
 	if (!mdl_tells_ranges(m))
 		return 0;

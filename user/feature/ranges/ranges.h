@@ -45,7 +45,14 @@ struct ranges_launch {
 
 /* kernels.c: adds a kernel to the row of the range around its launch, if the model tells ranges apart. 0, -ENOMEM. */
 int ranges_kernel(struct mdl *m, const struct ranges_launch *l, uint64_t name_id, uint64_t dur_ns);
-extern const struct tbl_def ranges_kernels; /* of struct mxbpf_agg_range */
+/* Kernels of one name that were launched in ranges of one name. */
+struct ranges_row {
+	uint64_t name_id;
+	uint64_t range_id; /* the innermost range around the launch; 0: none */
+	uint64_t count, total_ns, min_ns, max_ns;
+	uint32_t tgid;
+};
+extern const struct tbl_def ranges_kernels; /* of struct ranges_row */
 
 /* seq.c: makes the span of a range of emit_nvtx() a forward operator or a backward node. */
 void ranges_number(const struct mdl *m, const struct mxbpf_range *r, struct mxbpf_span *s);

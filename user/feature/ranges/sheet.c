@@ -7,7 +7,7 @@
 #define ROWS_MAX (1u << 16) /* beyond that, a kernel counts in the row without a range */
 
 struct kernel {
-	struct mxbpf_agg_range a;
+	struct ranges_row a;
 	struct view_text name, range;
 	uint64_t avg_ns;
 	double share;
@@ -19,7 +19,7 @@ static int ranges_by_name(const void *va, const void *vb)
 	int order = view_name_cmp(a->range.data, a->range.len, b->range.data, b->range.len);
 
 	order = order ? order : view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
-	return order ? order : a->a.h.tgid < b->a.h.tgid ? -1 : a->a.h.tgid > b->a.h.tgid;
+	return order ? order : a->a.tgid < b->a.tgid ? -1 : a->a.tgid > b->a.tgid;
 }
 
 static uint64_t ranges_key_of(const struct kernel *k, enum view_sort sort)
@@ -83,7 +83,7 @@ static const struct tbl_column columns[] = {
 	{.stored = "range_id", .type = TBL_NAME, KEY_AT(a.range_id), .flags = TBL_DETAIL},
 	{"name", NULL, "kernel", TBL_TEXT, AT(name)},
 	{"range", NULL, "range", TBL_TEXT, AT(range), .help = "innermost range around the launch; \"\": none"},
-	PID_COLUMN(a.h.tgid, .merge = TBL_IS_KEY),
+	PID_COLUMN(a.tgid, .merge = TBL_IS_KEY),
 	{"count", NULL, "kernels", TBL_COUNT, SUM_AT(a.count)},
 	{"total_ns", NULL, "total", TBL_NS, SUM_AT(a.total_ns), TBL_TIGHT},
 	{"avg_ns", NULL, "avg", TBL_NS, AT(avg_ns), TBL_TIGHT},
@@ -93,10 +93,8 @@ static const struct tbl_column columns[] = {
 	{0},
 };
 
-const struct tbl_def ranges_kernels = {.name = "kernels by range",
-				       .row_bytes = sizeof(struct mxbpf_agg_range),
-				       .max_rows = ROWS_MAX,
-				       .columns = columns};
+const struct tbl_def ranges_kernels = {
+	.name = "kernels by range", .row_bytes = sizeof(struct ranges_row), .max_rows = ROWS_MAX, .columns = columns};
 
 const struct view_sheet sheet_ranges = {
 	.title = "kernels by range",

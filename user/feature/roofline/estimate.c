@@ -202,7 +202,7 @@ static double peak_of(const struct roofline_peaks *p, enum flops_type type, doub
 	return type == FLOPS_FLOAT32 && reached > p->flops[type] && p->tf32 ? p->tf32 : p->flops[type];
 }
 
-static enum roofline_bound bound_of(const struct mxbpf_agg_gpu_roof *r, const struct roofline_result *o)
+static enum roofline_bound bound_of(const struct roofline_row *r, const struct roofline_result *o)
 {
 	const double flops = isnan(o->of_flops) ? 0 : o->of_flops, bytes = isnan(o->of_bytes) ? 0 : o->of_bytes;
 
@@ -215,7 +215,7 @@ static enum roofline_bound bound_of(const struct mxbpf_agg_gpu_roof *r, const st
 	return r->total.kernels && r->total.gpu_ns / r->total.kernels < SMALL_NS ? ROOFLINE_SMALL : ROOFLINE_NEITHER;
 }
 
-struct roofline_result roofline_of(const struct mxbpf_agg_gpu_roof *r, const struct roofline_need *need,
+struct roofline_result roofline_of(const struct roofline_row *r, const struct roofline_need *need,
 				   const struct roofline_peaks *p)
 {
 	struct roofline_result o = {.of_flops = NAN, .of_bytes = NAN, .intensity = NAN};

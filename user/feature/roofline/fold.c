@@ -7,11 +7,11 @@
 
 #define ROWS_MAX (1u << 14) /* of 120 bytes; further shapes of an operator count in one row, which no output shows */
 
-#define ROW struct mxbpf_agg_gpu_roof
+#define ROW struct roofline_row
 static const struct tbl_column row_columns[] = {
 	{.stored = "name_id", .type = TBL_NAME, KEY_AT(name_id)},
 	{.stored = "args_id", .type = TBL_NAME, KEY_AT(args_id), .name_kind = MXBPF_NAME_ARGS, .flags = TBL_DETAIL},
-	PID_COLUMN(h.tgid, .merge = TBL_IS_KEY),
+	PID_COLUMN(tgid, .merge = TBL_IS_KEY),
 	{.stored = "calls", .type = TBL_COUNT, SUM_AT(calls)},
 	{.stored = "total", .type = TBL_COUNT, SUM_AT(total)},
 	{.stored = "self", .type = TBL_COUNT, SUM_AT(self)},
@@ -19,7 +19,7 @@ static const struct tbl_column row_columns[] = {
 };
 #undef ROW
 static const struct tbl_def rows_table = {.name = "gpu roofline",
-					  .row_bytes = sizeof(struct mxbpf_agg_gpu_roof),
+					  .row_bytes = sizeof(struct roofline_row),
 					  .max_rows = ROWS_MAX,
 					  .adds_processes = true,
 					  .of_process = true,
@@ -39,18 +39,18 @@ static const struct tbl_def limits_table = {.name = "gpu limits",
 					    .of_process = true,
 					    .columns = limit_columns};
 
-int roofline_place(struct mdl *m, const struct mxbpf_agg_gpu_roof *like, uint32_t *place)
+int roofline_place(struct mdl *m, const struct roofline_row *like, uint32_t *place)
 {
 	*place = mdl_table_place(m, &feature_roofline, &rows_table, like);
 	return *place ? 0 : -ENOMEM;
 }
 
-struct mxbpf_agg_gpu_roof *roofline_row(struct mdl *m, uint32_t place)
+struct roofline_row *roofline_row(struct mdl *m, uint32_t place)
 {
 	return tbl_at(mdl_table_of(m, &feature_roofline, &rows_table), place - 1);
 }
 
-const struct mxbpf_agg_gpu_roof *roofline_rows(const struct mdl *m, size_t *n)
+const struct roofline_row *roofline_rows(const struct mdl *m, size_t *n)
 {
 	return mdl_table_rows(m, &feature_roofline, &rows_table, n);
 }
@@ -64,7 +64,7 @@ const struct mxbpf_gpu_limits *roofline_limits(const struct mdl *m, size_t *n)
 static int roofline_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 {
 	const int err = mdl_tables_copy(to, from, &feature_roofline);
-	struct mxbpf_agg_gpu_roof *r;
+	struct roofline_row *r;
 	size_t n, i;
 
 	roofline_rows(to, &n);
@@ -78,6 +78,6 @@ static int roofline_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 }
 
 const struct mdl_feature feature_roofline = {
-	.tables = {{&rows_table, MXBPF_AGG_GPU_ROOF}, {&limits_table, MXBPF_GPU_LIMITS}},
+	.tables = {{&rows_table}, {&limits_table, MXBPF_GPU_LIMITS}},
 	.move = roofline_move,
 };

@@ -15,12 +15,20 @@ extern const struct view_sheet sheet_gpu_roofline;
 
 /* ---- fold.c: rows of operators with one name and shapes. For feature/activity/fold_join.c. */
 
+/* The work that calls of one name and shapes gave to GPUs. `total` and `self` are those of struct mxbpf_agg_gpu_work.
+ */
+struct roofline_row {
+	uint64_t name_id, args_id; /* of kind MXBPF_NAME_SPAN and MXBPF_NAME_ARGS */
+	uint64_t calls;		   /* that launched something */
+	struct mxbpf_gpu_work total, self;
+	uint32_t tgid;
+};
 /* *place receives 1 + the index of the row. Returns 0 or -ENOMEM. */
-int roofline_place(struct mdl *m, const struct mxbpf_agg_gpu_roof *like, uint32_t *place);
+int roofline_place(struct mdl *m, const struct roofline_row *like, uint32_t *place);
 /* Returns the row at a place. */
-struct mxbpf_agg_gpu_roof *roofline_row(struct mdl *m, uint32_t place);
+struct roofline_row *roofline_row(struct mdl *m, uint32_t place);
 /* Return *n items in no order. */
-const struct mxbpf_agg_gpu_roof *roofline_rows(const struct mdl *m, size_t *n);
+const struct roofline_row *roofline_rows(const struct mdl *m, size_t *n);
 const struct mxbpf_gpu_limits *roofline_limits(const struct mdl *m, size_t *n);
 
 /* ---- estimate.c: what the shapes of one call make necessary */
@@ -60,7 +68,7 @@ struct roofline_result {
 	enum roofline_bound bound;
 };
 /* What calls that need `need` each reached. */
-struct roofline_result roofline_of(const struct mxbpf_agg_gpu_roof *r, const struct roofline_need *need,
+struct roofline_result roofline_of(const struct roofline_row *r, const struct roofline_need *need,
 				   const struct roofline_peaks *p);
 
 #endif

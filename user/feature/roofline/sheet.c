@@ -25,7 +25,7 @@ static const char *const types[FLOPS_TYPES] = {
 
 struct row {
 	struct view_text name, shapes, owner;
-	struct mxbpf_agg_gpu_roof r;
+	struct roofline_row r;
 	uint64_t flops, bytes; /* of a call */
 	uint64_t avg_ns;
 	double gflops, intensity, of_flops, of_bytes;
@@ -56,7 +56,7 @@ static const struct mxbpf_gpu_limits *limits_of(const struct view *s, uint32_t t
 /* The GPUs of a process are taken to be alike, because a row has the work on all of them. */
 static void fill_result(const struct view *s, struct table *t, struct row *row, const struct roofline_need *need)
 {
-	const struct roofline_peaks p = roofline_peaks(gpu_device(s, row->r.h.tgid, 0), limits_of(s, row->r.h.tgid, 0));
+	const struct roofline_peaks p = roofline_peaks(gpu_device(s, row->r.tgid, 0), limits_of(s, row->r.tgid, 0));
 	const struct roofline_result o = roofline_of(&row->r, need, &p);
 
 	row->flops = need->flops;
@@ -74,7 +74,7 @@ static void fill_result(const struct view *s, struct table *t, struct row *row, 
 }
 
 /* Returns false if the row has nothing to show. Operators that launch nothing themselves are those inside them. */
-static bool roofline_fill(const struct view *s, struct table *t, struct row *row, const struct mxbpf_agg_gpu_roof *from)
+static bool roofline_fill(const struct view *s, struct table *t, struct row *row, const struct roofline_row *from)
 {
 	const struct mdl *m = s->in->model;
 	struct roofline_need need;
@@ -100,14 +100,14 @@ static int roofline_by_time(const void *va, const void *vb)
 		return a->r.total.gpu_ns < b->r.total.gpu_ns ? 1 : -1;
 	order = view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
 	order = order ? order : view_name_cmp(a->shapes.data, a->shapes.len, b->shapes.data, b->shapes.len);
-	return order ? order : a->r.h.tgid < b->r.h.tgid ? -1 : a->r.h.tgid > b->r.h.tgid;
+	return order ? order : a->r.tgid < b->r.tgid ? -1 : a->r.tgid > b->r.tgid;
 }
 
 static int roofline_make(const struct view *s, void *table)
 {
 	struct table *t = table;
 	size_t n, i;
-	const struct mxbpf_agg_gpu_roof *all = roofline_rows(s->in->model, &n);
+	const struct roofline_row *all = roofline_rows(s->in->model, &n);
 	struct row *r = calloc(n + 1, sizeof(*r));
 
 	t->list.rows = r;
@@ -119,7 +119,7 @@ static int roofline_make(const struct view *s, void *table)
 		t->list.all += roofline_fill(s, t, &r[t->list.all], &all[i]);
 	qsort(r, t->list.all, sizeof(*r), roofline_by_time);
 	for (i = 0; t->processes && i < t->list.all; i++)
-		r[i].owner = view_word(gpu_owner(s, r[i].r.h.tgid, r[i].owner_text));
+		r[i].owner = view_word(gpu_owner(s, r[i].r.tgid, r[i].owner_text));
 	return 0;
 }
 
@@ -161,7 +161,7 @@ static void intensity_cell(const void *value, char cell[TBL_CELL_BYTES])
 static const struct tbl_column columns[] = {
 	{"name", NULL, "operator", TBL_TEXT, AT(name)},
 	GPU_OWNER_COLUMN,
-	PID_COLUMN(r.h.tgid),
+	PID_COLUMN(r.tgid),
 	{"shapes", NULL, "shapes", TBL_RAW, AT(shapes), .def = "shapes", .help = "of its inputs"},
 	{"type", NULL, "type", TBL_WORD, AT(type), TBL_OMIT, WORDS(types), .name_min = 26,
 	 .help = "of the first input, by which the peak is chosen; absent for other types"},

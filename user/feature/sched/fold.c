@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-#define ROW struct mxbpf_agg_sched
+#define ROW struct sched_row
 static const struct tbl_column stored[] = {
 	{.stored = "name_id", .type = TBL_NAME, KEY_AT(name_id)},
-	{.stored = "pid", .type = TBL_PID, KEY_AT(h.tgid)},
+	{.stored = "pid", .type = TBL_PID, KEY_AT(tgid)},
 	{.stored = "class", .type = TBL_COUNT, KEY_AT(cls), .limit = MXBPF_CLASS_MAX - 1},
 	{.stored = "what", .type = TBL_COUNT, KEY_AT(what), .limit = MXBPF_SCHED_WHATS - 1},
 	{.stored = "own", .type = TBL_BOOL, KEY_AT(own)},
@@ -19,7 +19,7 @@ static const struct tbl_column stored[] = {
 	{0},
 };
 #undef ROW
-static const struct tbl_def table = {.name = "off_cpu", .row_bytes = sizeof(struct mxbpf_agg_sched), .columns = stored};
+static const struct tbl_def table = {.name = "off_cpu", .row_bytes = sizeof(struct sched_row), .columns = stored};
 
 /* Copies a comm and clears what follows its NUL, because all 16 bytes are a key. */
 static void set_comm(char to[16], const char from[16])
@@ -34,7 +34,7 @@ static uint64_t ns_between(uint64_t from_ns, uint64_t to_ns)
 	return to_ns > from_ns ? to_ns - from_ns : 0;
 }
 
-static int sched_fold_add(struct mdl *m, struct mxbpf_agg_sched *a, enum mxbpf_sched_what what, uint64_t ns)
+static int sched_fold_add(struct mdl *m, struct sched_row *a, enum mxbpf_sched_what what, uint64_t ns)
 {
 	a->what = (__u8)what;
 	a->total_ns = ns;
@@ -44,8 +44,8 @@ static int sched_fold_add(struct mdl *m, struct mxbpf_agg_sched *a, enum mxbpf_s
 static int sched_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_sched *r = (const void *)rec;
-	struct mxbpf_agg_sched a = {
-		.h.tgid = rec->tgid,
+	struct sched_row a = {
+		.tgid = rec->tgid,
 		.name_id = r->span_name_id,
 		.cls = r->span_cls,
 		.between = !!(r->flags & MXBPF_SCHED_BETWEEN),
@@ -75,7 +75,7 @@ static int sched_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	return sched_fold_add(m, &a, MXBPF_SCHED_WOKEN_BY, slept_ns);
 }
 
-const struct mxbpf_agg_sched *sched_rows(const struct mdl *m, size_t *n)
+const struct sched_row *sched_rows(const struct mdl *m, size_t *n)
 {
 	return mdl_table_rows(m, &feature_sched, &table, n);
 }
@@ -85,5 +85,5 @@ const struct mdl_feature feature_sched = {
 	.session = &sched_session,
 	.trace = &sched_trace,
 	.kinds = {{MXBPF_SCHED, sched_fold}},
-	.tables = {{&table, MXBPF_AGG_SCHED}},
+	.tables = {{&table}},
 };

@@ -36,17 +36,17 @@ struct sched {
 struct scheds {
 	struct view_list list;
 	bool seen[MXBPF_SCHED_KEPT_BY]; /* in a row that is shown */
-	struct mxbpf_agg_sched *items;	/* owned */
+	struct sched_row *items;	/* owned */
 	struct party *parties;		/* owned */
 };
 
 /* Groups the items of an operator by kind, the longest first. */
 static int by_row(const void *va, const void *vb)
 {
-	const struct mxbpf_agg_sched *a = va, *b = vb;
+	const struct sched_row *a = va, *b = vb;
 
-	if (a->h.tgid != b->h.tgid)
-		return a->h.tgid < b->h.tgid ? -1 : 1;
+	if (a->tgid != b->tgid)
+		return a->tgid < b->tgid ? -1 : 1;
 	if (a->cls != b->cls)
 		return a->cls < b->cls ? -1 : 1;
 	if (a->between != b->between)
@@ -72,10 +72,10 @@ static int sched_by_time(const void *va, const void *vb)
 	return view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
 }
 
-static struct sched sched_row_of(const struct view *s, const struct mxbpf_agg_sched *a)
+static struct sched sched_row_of(const struct view *s, const struct sched_row *a)
 {
 	struct sched r = {.name = view_word(a->between ? VIEW_BETWEEN_SLICES : VIEW_NO_OPERATOR),
-			  .tgid = a->h.tgid,
+			  .tgid = a->tgid,
 			  .cls = a->cls,
 			  .between = a->between};
 
@@ -87,7 +87,7 @@ static struct sched sched_row_of(const struct view *s, const struct mxbpf_agg_sc
 	return r;
 }
 
-static void add_item(struct sched *r, const struct mxbpf_agg_sched *a, struct party *party)
+static void add_item(struct sched *r, const struct sched_row *a, struct party *party)
 {
 	struct view_list *of = a->what == MXBPF_SCHED_KEPT_BY ? &r->kept : &r->woken;
 
@@ -151,7 +151,7 @@ static int sched_make(const struct view *s, void *table)
 {
 	struct scheds *t = table;
 	size_t n, i;
-	const struct mxbpf_agg_sched *all = sched_rows(s->in->model, &n), *a, *last = NULL;
+	const struct sched_row *all = sched_rows(s->in->model, &n), *a, *last = NULL;
 	struct sched *r = calloc(n + 1, sizeof(*r));
 
 	t->list.rows = r;
@@ -164,7 +164,7 @@ static int sched_make(const struct view *s, void *table)
 	qsort(t->items, n, sizeof(*t->items), by_row);
 	for (i = 0; i < n; i++, last = a) {
 		a = &t->items[i];
-		if (!last || last->h.tgid != a->h.tgid || last->cls != a->cls || last->between != a->between ||
+		if (!last || last->tgid != a->tgid || last->cls != a->cls || last->between != a->between ||
 		    last->name_id != a->name_id)
 			r[t->list.all++] = sched_row_of(s, a);
 		add_item(&r[t->list.all - 1], a, &t->parties[i]);
