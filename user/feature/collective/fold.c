@@ -251,7 +251,7 @@ static int put_event(const struct mdl *m, struct state *t, const struct event *e
 #define NAMED_SAID 16 /* bits before what a range of NCCL says */
 
 /* Looks a name up once. Returns 1 + said_named() << NAMED_SAID + backend << 8 + op, or 1. */
-static uint64_t named(struct mdl *m, struct state *t, uint64_t name_id, bool kernel)
+static uint64_t named(const struct mdl *m, struct state *t, uint64_t name_id, bool kernel)
 {
 	const uint64_t *known = hash_get(&t->names, name_id, kernel);
 	uint64_t *to, what = 1;
@@ -320,8 +320,6 @@ static int activity(struct mdl *m, const struct mxbpf_activity *a)
 	if (!t)
 		return -ENOMEM;
 	what = named(m, t, a->name_id, true) - 1;
-	if (overlaps_add(&t->overlaps, a, what))
-		return -ENOMEM;
 	if (!what)
 		return 0;
 	e = (struct event){.c = {.h = a->h,
@@ -346,7 +344,25 @@ static int window(struct mdl *m)
 	for (i = t->joined; i < n; i++)
 		find_launch(m, buf_at(&t->events, struct event, i));
 	t->joined = n;
-	return overlaps_window(&t->overlaps);
+	return 0;
+}
+
+static int take_work(const struct mdl *m, struct state *t, const struct win_work *work, size_t n)
+{
+	size_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < n; i++)
+		if (work[i].cls == MXBPF_ACTIVITY_KERNEL)
+			err = overlaps_take(&t->overlaps, &work[i], named(m, t, work[i].name_id, true) > 1);
+	return err;
+}
+
+static int settled(struct mdl *m, const struct win_work *work, size_t n, uint64_t until_ns)
+{
+	struct state *t = collective_state_of(m);
+
+	return t ? take_work(m, t, work, n) : -ENOMEM;
 }
 
 /* ---- results */
@@ -393,8 +409,17 @@ int collective_rows(const struct mdl *m, struct buf *out)
 int collective_overlaps(const struct mdl *m, struct buf *out)
 {
 	const struct state *t = mdl_state_of(m, &feature_collective);
+	struct state all = {.joined = 0};
+	struct buf work = {0};
+	int err = t ? overlaps_copy(&all.overlaps, &t->overlaps) : 0;
 
-	return t ? overlaps_rows(&t->overlaps, out) : 0;
+	err = err ? err : activity_pending(m, &work);
+	err = err ? err : take_work(m, &all, (void *)work.data, buf_count(&work, struct win_work));
+	err = err ? err : overlaps_finish(&all.overlaps, out);
+	overlaps_fini(&all.overlaps);
+	hash_fini(&all.names);
+	buf_fini(&work);
+	return err;
 }
 
 /* ---- recordings and copies */
@@ -445,7 +470,7 @@ static int collective_emit(const struct mdl *m, struct buf *out)
 		c.h = (struct mxbpf_rec){MXBPF_COLLECTIVE, sizeof(c), c.h.tgid, c.h.ts_ns};
 		err = buf_put(out, &c, sizeof(c));
 	}
-	err = err ? err : overlaps_rows(&t->overlaps, out);
+	err = err ? err : collective_overlaps(m, out);
 	rows_fini(&old);
 	buf_fini(&events);
 	buf_fini(&parts);
@@ -487,6 +512,7 @@ const struct mdl_feature feature_collective = {
 	.kinds = {{MXBPF_COLLECTIVE, fold_one}, {MXBPF_AGG_COLLECTIVE, fold_row}, {MXBPF_AGG_OVERLAP, fold_overlap}},
 	.span = collective_span,
 	.activity = activity,
+	.settled = settled,
 	.window = window,
 	.emit = collective_emit,
 	.copy = collective_copy,

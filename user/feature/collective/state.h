@@ -31,17 +31,10 @@ struct said {
 	uint8_t op, reduction, flags;
 };
 
-/* fold_overlap.c: kernels, until they are swept. */
-struct work {
-	uint64_t start_ns, end_ns;
-	uint32_t tgid, device;
-	bool moves; /* a kernel of communication */
-};
-
+/* fold_overlap.c: devices, and how much of their kernels of communication others overlapped. */
 struct overlaps {
-	struct win_queue work; /* struct work */
-	struct hash index;     /* (tgid, device) -> 1 + index in rows */
-	struct buf rows;       /* struct mxbpf_agg_overlap */
+	struct hash index;  /* (tgid, device) -> 1 + index in devices */
+	struct buf devices; /* struct device */
 };
 
 struct state {
@@ -63,10 +56,11 @@ int said_take(const struct mdl *m, struct state *t, const struct mxbpf_span *s, 
 /* Gives kernels whose launches are known what the ranges around these say. 0 or -ENOMEM. */
 int said_resolve(const struct state *t, struct buf *events);
 
-int overlaps_add(struct overlaps *o, const struct mxbpf_activity *a, bool moves);
-int overlaps_window(struct overlaps *o);
+/* Takes kernels in the order of their starts. moves: a kernel of communication. */
+int overlaps_take(struct overlaps *o, const struct win_work *w, bool moves);
 int overlaps_fold(struct overlaps *o, const struct mxbpf_agg_overlap *r);
-int overlaps_rows(const struct overlaps *o, struct buf *out);
+/* Counts the time until the last end, and appends the devices that had kernels of communication. */
+int overlaps_finish(struct overlaps *o, struct buf *out);
 int overlaps_copy(struct overlaps *to, const struct overlaps *from);
 void overlaps_fini(struct overlaps *o);
 
