@@ -48,8 +48,8 @@ ROOMS = {
     'source': ('agent attach base model record records ring', ''),
     'symbols': ('adapter attach base elf model plan python records ring target', 'elf.h'),
     'now': ('base elf insn plan python target', 'elfutils/'),
-    'session': ('adapter agent attach base elf feature.fold feature.read job model nvtx plan python record records source symbols target targets/builds.h targets/targets.h', ''),
-    # The life of targets. Sessions see only the two headers that say what it does for them.
+    'session': ('adapter agent attach base elf feature.fold feature.read job model nvtx plan python record records source symbols target targets/builds.h targets/process.h targets/targets.h', ''),
+    # The life of targets. Sessions see only the headers that say what it does for them.
     'targets': ('adapter agent attach base feature.fold feature.read job model plan session source symbols target', ''),
     'serve': ('base', 'microhttpd.h'),
     'push': ('base', 'curl/'),

@@ -20,6 +20,7 @@
 #include "source/rings.h"
 #include "symbols/symbols.h"
 #include "targets/builds.h"
+#include "targets/process.h"
 
 #define NS_PER_S  1000000000ull
 #define NS_PER_MS 1000000ull
@@ -143,10 +144,10 @@ struct session {
 	unsigned ntargets;				 /* at least 1; the first may not be found yet */
 	struct ses_build builds[SES_BUILDS_MAX], *first; /* first: the first of them */
 	unsigned nbuilds;				 /* atomic: at least 1 */
-	struct hash builds_of; /* tgid -> number of its build, if that is not 0; changes with the lock */
-	struct tgt *launcher;  /* the process that started the target and has no runtime; borrowed from waiting; NULL:
-				  none */
-	struct tgt *waiting;   /* --wait: the process that becomes the target when it maps a runtime; NULL: none */
+	struct ses_processes processes;
+	struct tgt *launcher; /* the process that started the target and has no runtime; borrowed from waiting; NULL:
+				 none */
+	struct tgt *waiting;  /* --wait: the process that becomes the target when it maps a runtime; NULL: none */
 	struct ses_roots roots;
 	struct ses_agent agent;
 	struct agents agents;

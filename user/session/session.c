@@ -593,6 +593,7 @@ void ses_free(struct session *ses)
 	ses_nvtx_free(ses);
 	rec_writer_free(ses->writer);
 	ses_builds_free(ses);
+	ses_processes_free(ses);
 	for (i = 0; i < ses->ntargets; i++) {
 		plan_fini(&ses->targets[i].plan);
 		tgt_close(ses->targets[i].tgt);

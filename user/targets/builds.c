@@ -217,30 +217,14 @@ void ses_builds_free(struct session *ses)
 
 	for (i = 0; i < SES_BUILDS_MAX; i++)
 		builds_fini(&ses->builds[i]);
-	hash_fini(&ses->builds_of);
-}
-
-int ses_build_note(struct ses_build *b, uint32_t tgid)
-{
-	struct session *ses = b->ses;
-	uint64_t *number;
-	int err = 0;
-
-	pthread_mutex_lock(&ses->lock);
-	number = b->number || hash_get(&ses->builds_of, tgid, 0) ? hash_put(&ses->builds_of, tgid, 0) : NULL;
-	if (number)
-		*number = b->number;
-	else if (b->number)
-		err = -ENOMEM;
-	pthread_mutex_unlock(&ses->lock);
-	return err;
 }
 
 struct ses_build *ses_build_of(const struct session *ses, uint32_t tgid)
 {
-	const uint64_t *number = ses->builds_of.len ? hash_get(&ses->builds_of, tgid, 0) : NULL;
+	const bool several = __atomic_load_n(&ses->nbuilds, __ATOMIC_ACQUIRE) > 1;
+	const struct ses_process *p = several ? ses_process_of(ses, tgid) : NULL;
 
-	return (struct ses_build *)&ses->builds[number ? *number : 0];
+	return p && p->of ? p->of->build : ses->first;
 }
 
 struct ses_build *ses_build_of_plan(const struct plan *p)

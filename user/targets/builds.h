@@ -69,10 +69,9 @@ int ses_build_load(struct ses_build *b, struct err *e);
 int ses_build_sources(struct ses_build *b, struct err *e);
 void ses_builds_free(struct session *ses);
 /*
- * ses_build_note: from now on a process has this build. ses_build_of: the build of a process, the first one if it is
- * not known. The session's threads call this with the lock, the main thread may do so without.
+ * The build of a process, the first one if it is not known. The session's threads call this with the lock, the main
+ * thread may do so without.
  */
-int ses_build_note(struct ses_build *b, uint32_t tgid);
 struct ses_build *ses_build_of(const struct session *ses, uint32_t tgid);
 struct ses_build *ses_build_of_plan(const struct plan *p); /* p belongs to a struct ses_target */
 /* The build whose ring is this source of the hub. NULL: it is another source. */

@@ -15,42 +15,17 @@
 
 #define LEFT_MAX 20000 /* processes that have ended, after which a session with ses_opts.renews begins anew */
 
-/* A process that is followed. */
-struct member {
-	struct ses_target *of;		 /* borrowed */
-	struct mxbpf_target at;		 /* addresses in this process */
-	struct plan_agent_memory memory; /* --agent: where it sees memory there */
-};
-
-/* Bits of follow.refused. */
-enum { COUNTED = 1, TOLD = 2 };
-
 bool ses_follows(const struct session *ses)
 {
 	return !ses->o->no_follow;
 }
 
-/*
- * Returns true if a process is refused for the first time. Its loader or its next program may cause another sighting.
- */
-static bool first_time(struct session *ses, uint32_t tgid, uint64_t what)
+/* Each process is counted once, because its loader or its next program may cause another sighting. */
+static void count_unfollowed(struct session *ses, struct ses_process *p, bool unfollowed)
 {
-	uint64_t *bits = hash_put(&ses->follow->refused, tgid, 0), had = bits ? *bits : 0;
-
-	if (bits)
-		*bits |= what;
-	return !(had & what);
-}
-
-/* The process is followed after all: before, its loader had mapped only a part of what is probed. */
-static void take_back(struct session *ses, uint32_t tgid)
-{
-	uint64_t *bits = hash_get(&ses->follow->refused, tgid, 0);
-
-	if (!bits || !(*bits & COUNTED))
-		return;
-	*bits &= ~(uint64_t)COUNTED;
-	ses->about.unfollowed--;
+	ses->about.unfollowed += unfollowed;
+	ses->about.unfollowed -= p->counted;
+	p->counted = unfollowed;
 }
 
 /*
@@ -64,11 +39,16 @@ static bool is_init(const struct session *ses, uint32_t tgid)
 
 void follow_give_up(struct session *ses, uint32_t tgid, const struct err *e)
 {
-	if (is_init(ses, tgid))
-		return;
+	struct ses_process *p;
+
 	/* Most processes that cannot be attached to have ended by now. */
-	if ((e->cls != ERR_TARGET || ses->o->verbose) && first_time(ses, tgid, TOLD))
+	if (is_init(ses, tgid) || (e->cls == ERR_TARGET && !ses->o->verbose))
+		return;
+	p = ses_process_add(ses, tgid);
+	if (!p || !p->told)
 		ses_warn(ses, "process %u is not followed: %s", tgid, e->why);
+	if (p)
+		p->told = true;
 }
 
 bool follow_loader(struct session *ses, struct tgt *t)
@@ -138,30 +118,17 @@ static struct ses_target *follow_keep(struct session *ses, struct tgt **t, struc
 	return new;
 }
 
-static int remember(struct session *ses, uint32_t tgid, const struct member *m)
+/* NULL: the process is not watched. */
+static struct ses_process *watched_of(const struct session *ses, uint32_t tgid)
 {
-	struct member *new = malloc(sizeof(*new));
-	uint64_t *mine = new ? hash_put(&ses->follow->members, tgid, 0) : NULL;
+	struct ses_process *p = ses_process_of(ses, tgid);
 
-	if (!mine) {
-		free(new);
-		return -ENOMEM;
-	}
-	*new = *m;
-	*mine = (uintptr_t) new;
-	return ses_roots_join(ses, (pid_t)tgid);
-}
-
-static struct member *member_of(const struct session *ses, uint32_t tgid)
-{
-	uint64_t *member = hash_get(&ses->follow->members, tgid, 0);
-
-	return member ? (struct member *)(uintptr_t)*member : NULL;
+	return p && p->phase == SES_WATCHED ? p : NULL;
 }
 
 bool follow_has(const struct session *ses, uint32_t tgid)
 {
-	return (ses->follow && member_of(ses, tgid)) || tgid == (uint32_t)tgt_pid(ses->targets[0].tgt);
+	return watched_of(ses, tgid) || tgid == (uint32_t)tgt_pid(ses->targets[0].tgt);
 }
 
 /* Notes how long a process ran, while events were taken, before its probes were active. */
@@ -181,52 +148,57 @@ static uint64_t gap_of(const struct session *ses, const struct sight *at)
  * The agent comes before the probes, because a child may end soon. t: the process; NULL: a forked child. at: as for
  * joined().
  */
-static void follow_agent(struct session *ses, uint32_t tgid, const struct member *m, struct tgt *t,
-			 const struct sight *at)
+static void follow_agent(struct session *ses, uint32_t tgid, const struct ses_target *of, const struct ses_place *in,
+			 struct tgt *t, const struct sight *at)
 {
-	const struct agt_place place = {
-		.pid = (pid_t)tgid, .load_bias = m->at.static_base, .undefined = m->at.undefined, .memory = m->memory};
+	const struct agt_place place = {.pid = (pid_t)tgid,
+					.load_bias = in->at.static_base,
+					.undefined = in->at.undefined,
+					.memory = in->memory};
 
-	if (ses->agent.source && m->of->build == ses->first)
-		ses_agent_follow(ses, &m->of->plan, &place, t, !at);
+	if (ses->agent.source && of->build == ses->first)
+		ses_agent_follow(ses, &of->plan, &place, t, !at);
 }
 
 /* Notes the result of attaching to a process. at: the sighting that led to it; NULL: the process was there before. */
-static int joined(struct session *ses, uint32_t tgid, const struct member *m, int err, const struct sight *at)
+static int joined(struct session *ses, struct ses_process *p, int err, const struct sight *at)
 {
 	uint64_t gap_ns = gap_of(ses, at);
 
-	if (!err)
-		err = remember(ses, tgid, m);
+	err = err ? err : ses_roots_join(ses, (pid_t)p->tgid);
+	count_unfollowed(ses, p, err);
 	if (err) {
-		ses_agent_leave(ses, tgid);
-		ses->about.unfollowed += first_time(ses, tgid, COUNTED);
+		ses_agent_leave(ses, p->tgid);
+		ses_process_unplan(p);
+		if (p->phase != SES_NO_ROOM)
+			ses_process_move(ses, p, SES_WAITS);
 		return err;
 	}
-	take_back(ses, tgid);
+	ses_process_move(ses, p, SES_WATCHED);
 	ses->about.followed++;
-	ses_role_join(ses, tgid, at && at->seen.kind == MXBPF_SIGHT_FORK ? at->seen.parent : 0);
-	ses_share_gap(ses, tgid, gap_ns);
-	ses_detail(ses, "following process %u", tgid);
+	ses_role_join(ses, p->tgid, at && at->seen.kind == MXBPF_SIGHT_FORK ? at->seen.parent : 0);
+	ses_share_gap(ses, p->tgid, gap_ns);
+	ses_detail(ses, "following process %u", p->tgid);
 	return 0;
 }
 
 /* If a process ended or executed another program before BPF knew it, BPF still has it. */
-static int still_the_same(struct session *ses, const struct member *m, uint32_t tgid, uint64_t execs, struct err *e)
+static int still_the_same(struct session *ses, const struct ses_process *p, uint64_t execs, struct err *e)
 {
-	const uint64_t now = watch_execs(ses->follow->watch, (pid_t)tgid);
+	const uint64_t now = watch_execs(ses->follow->watch, (pid_t)p->tgid);
 
 	if (now == execs && now != WATCH_UNKNOWN)
 		return 0;
-	att_drop(m->of->build->att, (pid_t)tgid);
+	att_drop(p->of->build->att, (pid_t)p->tgid);
 	if (now == WATCH_UNKNOWN)
-		return err_set(e, ERR_RUNTIME, -EIO, "BPF does not tell whether process %u has ended", tgid);
+		return err_set(e, ERR_RUNTIME, -EIO, "BPF does not tell whether process %u has ended", p->tgid);
 	return err_set(e, ERR_TARGET, -ESRCH,
-		       "process %u ended or executed another program while probes were being attached", tgid);
+		       "process %u ended or executed another program while probes were being attached", p->tgid);
 }
 
 /* On success target and plan belong to the session. */
-static struct ses_target *new_target(struct session *ses, struct tgt **t, struct mxbpf_target *at, struct err *e)
+static struct ses_target *new_target(struct session *ses, struct ses_process *of, struct tgt **t,
+				     struct mxbpf_target *at, struct err *e)
 {
 	struct ses_target *kept = NULL;
 	struct plan p;
@@ -235,41 +207,40 @@ static struct ses_target *new_target(struct session *ses, struct tgt **t, struct
 		*at = p.target;
 		kept = follow_keep(ses, t, &p, e);
 		if (!kept && e->code == -E2BIG)
-			hash_put(&ses->follow->roomless, (uint64_t)tgt_pid(*t), 0);
+			ses_process_move(ses, of, SES_NO_ROOM);
 	}
 	plan_fini(&p);
 	return kept;
 }
 
-static int attach_to(struct session *ses, struct tgt **t, const struct sight *at, uint64_t execs, struct err *e)
+static int attach_to(struct session *ses, struct ses_process *p, struct tgt **t, const struct sight *at, uint64_t execs,
+		     struct err *e)
 {
-	uint32_t tgid = (uint32_t)tgt_pid(*t);
-	struct member m = {0};
-	bool is_new;
+	struct ses_place place = {0};
+	struct ses_target *of = known_target(ses, *t, &place.at);
+	const bool is_new = !of;
 	int err;
 
-	m.of = known_target(ses, *t, &m.at);
-	is_new = !m.of;
 	if (is_new)
-		m.of = new_target(ses, t, &m.at, e);
-	if (!m.of)
-		return joined(ses, tgid, &m, e->code, at);
+		of = new_target(ses, p, t, &place.at, e);
+	if (!of)
+		return joined(ses, p, e->code, at);
 	if (*t && ses->o->agent)
-		plan_agent_entries(&m.of->plan, *t, &m.memory);
+		plan_agent_entries(&of->plan, *t, &place.memory);
 	else
-		m.memory = m.of->plan.agent_memory;
-	follow_agent(ses, tgid, &m, *t ? *t : m.of->tgt, at);
-	err = ses_build_note(m.of->build, tgid);
-	err = err || !is_new ? err : cost_add(ses, m.of, e);
-	err = err ? err : att_attach(m.of->build->att, &m.of->plan, &m.at, (pid_t)tgid, e);
+		place.memory = of->plan.agent_memory;
+	follow_agent(ses, p->tgid, of, &place, *t ? *t : of->tgt, at);
+	err = ses_process_plan(ses, p, of, &place);
+	err = err || !is_new ? err : cost_add(ses, of, e);
+	err = err ? err : att_attach(of->build->att, &of->plan, &place.at, (pid_t)p->tgid, e);
 	if (!err)
-		err = still_the_same(ses, &m, tgid, execs, e);
+		err = still_the_same(ses, p, execs, e);
 	if (!err) {
 		pthread_mutex_lock(&ses->lock);
-		sym_joined(m.of->build->symbols, tgid);
+		sym_joined(of->build->symbols, p->tgid);
 		pthread_mutex_unlock(&ses->lock);
 	}
-	return joined(ses, tgid, &m, err, at);
+	return joined(ses, p, err, at);
 }
 
 /* Probes the late libraries that a process has mapped, and watches its loader for more. */
@@ -286,6 +257,12 @@ static void watch_late(struct session *ses, pid_t tgid)
 		return;
 	ses_late_look(ses_build_of(ses, (uint32_t)tgid), t);
 	tgt_close(t);
+}
+
+/* Returns true if the process has a runtime, and its role is wanted. One of its children may have both. */
+static bool is_wanted(const struct session *ses, struct tgt *t)
+{
+	return plan_has_runtime(t, &ses->want) && ses_role_fits(ses, t);
 }
 
 /* Reads the maps again, for libraries that were mapped before the loader was watched. */
@@ -314,7 +291,7 @@ static bool maps_nothing(const struct session *ses, uint32_t tgid)
 	struct tgt_file loader;
 	bool runtime;
 
-	if (!watch_hooks_all(f->watch) || member_of(ses, tgid))
+	if (!watch_hooks_all(f->watch) || watched_of(ses, tgid))
 		return false;
 	return !plan_peek((pid_t)tgid, &ses->want, &runtime, &loader) && !runtime &&
 	       (!loader.ino || hash_get(&f->loaders, loader.dev, loader.ino));
@@ -330,16 +307,64 @@ static bool is_unfit(const struct session *ses, struct tgt *t)
 	return u < end && !tgt_peek_usage(u->pid, &now) && now.started == u->started;
 }
 
+/* Takes the process as the first one with a runtime, if it is fit for that. */
+static bool is_first(struct session *ses, struct ses_process *p, struct tgt *t)
+{
+	if (!is_wanted(ses, t)) {
+		ses_process_move(ses, p, SES_WAITS);
+	} else if (ses->o->omp && p->phase != SES_HALF && !plan_has_openmp(t)) {
+		ses_process_move(ses, p, SES_HALF);
+		look_again(ses, t);
+	} else if (is_unfit(ses, t)) {
+		ses_process_move(ses, p, SES_LATER);
+	} else {
+		ses_process_move(ses, p, SES_PLANNED);
+		ses->targets[0].tgt = t;
+		return true;
+	}
+	return false;
+}
+
+/* On success the target may belong to the session. */
+static int look_at(struct session *ses, struct ses_process *p, struct tgt **t, const struct sight *at, uint64_t execs,
+		   struct err *e)
+{
+	int err = 0;
+
+	if (p->phase == SES_WATCHED) {
+		ses_late_look(ses_build_of(ses, p->tgid), *t);
+	} else if (!is_wanted(ses, *t)) {
+		ses_process_move(ses, p, SES_WAITS);
+	} else if (!ses->first->att) {
+		ses_process_move(ses, p, SES_LATER);
+	} else if (att_has(ses->first->att, (pid_t)p->tgid, NULL)) { /* BPF has made a child a target */
+		ses_late_look(ses_build_of(ses, p->tgid), *t);
+	} else {
+		err = attach_to(ses, p, t, at, execs, e);
+		if (!err)
+			watch_late(ses, (pid_t)p->tgid);
+		else if (*t)
+			look_again(ses, *t);
+	}
+	return err;
+}
+
 /* Follows a process by what it has mapped by now. */
 int follow_look(struct session *ses, uint32_t tgid, const struct sight *at, struct err *e)
 {
 	uint64_t execs = watch_execs(ses->follow->watch, (pid_t)tgid);
+	struct ses_process *p;
 	struct tgt *t;
 	int err;
 
 	if (execs == WATCH_ENDED && at && at->seen.kind != MXBPF_SIGHT_NEW) /* a stranger may have its number */
 		return err_set(e, ERR_TARGET, -ESRCH, "process %u has ended", tgid);
 	if (maps_nothing(ses, tgid))
+		return 0;
+	p = ses_process_add(ses, tgid);
+	if (!p)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	if (p->phase == SES_ENDED) /* if another one has its number, a sighting tells */
 		return 0;
 	err = tgt_open((pid_t)tgid, &t, e);
 	if (err)
@@ -349,31 +374,10 @@ int follow_look(struct session *ses, uint32_t tgid, const struct sight *at, stru
 		if (err)
 			return err;
 	}
-	if (!plan_has_runtime(t, &ses->want))
-		goto out; /* a sighting comes when the loader maps it */
-	if (!ses_role_fits(ses, t)) {
-		goto out; /* one of its children may map the runtime */
-	} else if (!ses->targets[0].tgt && ses->o->omp && ses->follow->half_mapped != tgid && !plan_has_openmp(t)) {
-		ses->follow->half_mapped = tgid;
-		look_again(ses, t);
-	} else if (!ses->targets[0].tgt && is_unfit(ses, t)) {
-		hash_put(&ses->follow->later, tgid, 0);
-	} else if (!ses->targets[0].tgt) {
-		ses->targets[0].tgt = t;
+	if (ses->targets[0].tgt)
+		err = look_at(ses, p, &t, at, execs, e);
+	else if (is_first(ses, p, t))
 		return 0;
-	} else if (ses->first->att && !att_has(ses->first->att, (pid_t)tgid, NULL) &&
-		   !member_of(ses, tgid)) { /* the process has just ended */
-		err = attach_to(ses, &t, at, execs, e);
-		if (!err)
-			watch_late(ses, (pid_t)tgid);
-		else if (t)
-			look_again(ses, t);
-	} else if (ses->first->att) {
-		ses_late_look(ses_build_of(ses, tgid), t);
-	} else {
-		hash_put(&ses->follow->later, tgid, 0);
-	}
-out:
 	tgt_close(t);
 	return err;
 }
@@ -384,75 +388,85 @@ static int sight_mapped(struct session *ses, const struct sight *at, struct err 
 }
 
 /* Attaches to a child that shared links do not cover (yet). */
-static int attach_child(struct session *ses, const struct member *m, pid_t child, struct err *e)
+static int attach_child(struct session *ses, const struct ses_process *p, struct err *e)
 {
+	const pid_t child = (pid_t)p->tgid;
 	int err;
 
 	if (watch_execs(ses->follow->watch, child) == WATCH_ENDED) /* a stranger may have its number */
 		return err_set(e, ERR_TARGET, -ESRCH, "process %d has ended", child);
 	err = ses_share_at_fork(ses, e);
-	err = err ? err : att_attach(m->of->build->att, &m->of->plan, &m->at, child, e);
-	return err ? err : still_the_same(ses, m, (uint32_t)child, 0, e);
+	err = err ? err : att_attach(p->of->build->att, &p->of->plan, &p->place->at, child, e);
+	return err ? err : still_the_same(ses, p, 0, e);
 }
 
-/* A process of which BPF alone knows: it is like the first process of its build. */
-static struct member first_member(struct session *ses, pid_t pid)
+/*
+ * Returns the target that a forked child has, with the addresses there: those of its parent. If the sighting of the
+ * parent was dropped, BPF alone knows the child: it is like the first process of its build. NULL: it has none.
+ */
+static struct ses_target *target_of_child(struct session *ses, const struct sight *at, struct ses_place *place)
 {
-	struct mxbpf_target at = {0};
+	const struct ses_process *parent = watched_of(ses, at->seen.parent);
+	struct mxbpf_target known = {0};
 	struct ses_target *of;
 	struct ses_build *b;
 
-	att_has(ses->first->att, pid, &at);
-	b = &ses->builds[at.build < ses->nbuilds ? at.build : 0];
+	if (parent) {
+		*place = *parent->place;
+		return parent->of;
+	}
+	if (!at->seen.covered)
+		return NULL;
+	att_has(ses->first->att, (pid_t)at->seen.tgid, &known);
+	b = &ses->builds[known.build < ses->nbuilds ? known.build : 0];
 	of = &ses->targets[b->of - ses->targets];
-	return (struct member){of, of->plan.target, of->plan.agent_memory};
+	*place = (struct ses_place){of->plan.target, of->plan.agent_memory};
+	return of;
 }
 
 static int sight_fork(struct session *ses, const struct sight *at, struct err *e)
 {
 	pid_t child = (pid_t)at->seen.tgid, parent = (pid_t)at->seen.parent;
-	struct member first;
-	const struct member *m;
+	struct ses_place place;
+	struct ses_target *of;
+	struct ses_process *p;
 	int err = 0;
 
-	if (member_of(ses, at->seen.tgid)) /* it was found among the existing children */
+	if (watched_of(ses, at->seen.tgid)) /* it was found among the existing children */
 		return 0;
 	watch_inherit(ses->follow->watch, child, parent);
-	m = member_of(ses, at->seen.parent);
-	if (!m && at->seen.covered) { /* the sighting of its parent was dropped */
-		first = first_member(ses, child);
-		m = &first;
-	}
-	if (!m && !ses->first->att)
-		hash_put(&ses->follow->later, at->seen.tgid, 0);
-	if (!m)
+	of = target_of_child(ses, at, &place);
+	if (!of && ses->first->att)
 		return 0;
-	if (ses_build_note(m->of->build, at->seen.tgid))
+	p = ses_process_add(ses, at->seen.tgid);
+	if (!p || (of && ses_process_plan(ses, p, of, &place)))
 		return -ENOMEM;
-	follow_agent(ses, at->seen.tgid, m, NULL, at);
+	if (!of) {
+		if (p->phase == SES_SEEN || p->phase == SES_WAITS)
+			ses_process_move(ses, p, SES_LATER);
+		return 0;
+	}
+	follow_agent(ses, p->tgid, of, &place, NULL, at);
 	if (at->seen.covered)
-		att_join(m->of->build->att, child);
+		att_join(of->build->att, child);
 	else
-		err = attach_child(ses, m, child, e);
-	err = joined(ses, at->seen.tgid, m, err, at);
+		err = attach_child(ses, p, e);
+	err = joined(ses, p, err, at);
 	if (!err)
 		ses_late_fork(ses, child, parent);
 	return err;
 }
 
-static void follow_leave(struct session *ses, uint32_t tgid, bool wait)
+static void follow_leave(struct session *ses, struct ses_process *p, bool wait)
 {
-	uint64_t member;
-
-	watch_forget(ses->follow->watch, (pid_t)tgid);
-	hash_del(&ses->follow->roomless, tgid, 0, &member);
-	ses_late_leave(ses, (pid_t)tgid);
-	ses_agent_leave(ses, tgid);
+	watch_forget(ses->follow->watch, (pid_t)p->tgid);
+	ses_late_leave(ses, (pid_t)p->tgid);
+	ses_agent_leave(ses, p->tgid);
 	if (ses->o->choice.host)
-		ses_roots_left(ses, (pid_t)tgid);
-	if (hash_del(&ses->follow->members, tgid, 0, &member)) {
-		att_leave(((struct member *)(uintptr_t)member)->of->build->att, (pid_t)tgid, wait);
-		free((struct member *)(uintptr_t)member);
+		ses_roots_left(ses, (pid_t)p->tgid);
+	if (p->place) {
+		att_leave(p->of->build->att, (pid_t)p->tgid, wait);
+		ses_process_unplan(p);
 		ses->follow->left++;
 	}
 }
@@ -460,14 +474,24 @@ static void follow_leave(struct session *ses, uint32_t tgid, bool wait)
 /* Removes the probes of the old program, whose addresses are wrong in the new one. */
 static int sight_exec(struct session *ses, const struct sight *at, struct err *e)
 {
-	follow_leave(ses, at->seen.tgid, true);
+	struct ses_process *p = ses_process_add(ses, at->seen.tgid);
+
+	if (!p)
+		return -ENOMEM;
+	follow_leave(ses, p, true);
+	ses_process_move(ses, p, SES_SEEN);
 	return follow_look(ses, at->seen.tgid, at, e);
 }
 
 /* Removing probes delays attaching others, so ses_sweep() does it later. */
 static int sight_exit(struct session *ses, const struct sight *at, struct err *e)
 {
-	return buf_put(&ses->follow->ended, &at->seen.tgid, sizeof(at->seen.tgid));
+	struct ses_process *p = ses_process_add(ses, at->seen.tgid);
+
+	if (!p)
+		return -ENOMEM;
+	ses_process_move(ses, p, SES_ENDED);
+	return 0;
 }
 
 static int sight_new(struct session *ses, const struct sight *at, struct err *e)
@@ -485,16 +509,11 @@ static int (*const sights[])(struct session *ses, const struct sight *at, struct
 /* Returns true if a process is followed that has this target, or a target of this build. */
 static bool is_used(const struct session *ses, const struct ses_target *of, const struct ses_build *b)
 {
-	struct hash_entry *h;
-	const struct member *m;
-	size_t pos = 0;
+	const struct ses_process *p = ses->processes.first;
 
-	while ((h = hash_next(&ses->follow->members, &pos))) {
-		m = (struct member *)(uintptr_t)h->val;
-		if (m->of == of || m->of->build == b)
-			return true;
-	}
-	return false;
+	while (p && (p->phase != SES_WATCHED || (p->of != of && p->of->build != b)))
+		p = p->next;
+	return p;
 }
 
 /*
@@ -503,6 +522,7 @@ static bool is_used(const struct session *ses, const struct ses_target *of, cons
  */
 static bool is_worn(const struct session *ses)
 {
+	const struct ses_process *p = ses->processes.first;
 	const struct ses_build *b;
 	bool worn = false;
 	unsigned i;
@@ -511,7 +531,9 @@ static bool is_worn(const struct session *ses)
 		return false;
 	if (ses->follow->left >= LEFT_MAX)
 		return true;
-	if (!ses->follow->roomless.len)
+	while (p && p->phase != SES_NO_ROOM)
+		p = p->next;
+	if (!p)
 		return false;
 	SES_EACH_BUILD(ses, b)
 	worn |= !is_used(ses, NULL, b);
@@ -527,19 +549,18 @@ bool ses_worn(const struct session *ses)
 
 void ses_sweep(struct session *ses)
 {
-	struct buf *ended;
-	uint64_t bits;
-	size_t i;
+	struct ses_process *p, *next;
 
 	if (!ses->follow)
 		return;
-	ended = &ses->follow->ended;
-	for (i = 0; i < buf_count(ended, uint32_t); i++) {
-		follow_leave(ses, *buf_at(ended, uint32_t, i), false);
-		ses_roots_left(ses, (pid_t)*buf_at(ended, uint32_t, i));
-		hash_del(&ses->follow->refused, *buf_at(ended, uint32_t, i), 0, &bits);
+	for (p = ses->processes.first; p; p = next) {
+		next = p->next;
+		if (p->phase != SES_ENDED)
+			continue;
+		follow_leave(ses, p, false);
+		ses_roots_left(ses, (pid_t)p->tgid);
+		ses_process_end(ses, p);
 	}
-	ended->len = 0;
 	if (!ses->worn && is_worn(ses)) {
 		ses_detail(ses, "the session begins anew, because %s",
 			   ses->follow->left >= LEFT_MAX
@@ -550,18 +571,15 @@ void ses_sweep(struct session *ses)
 }
 
 /* Returns true if a process with this number has ended and is still to be left. */
-static bool has_ended(const struct follow *f, uint32_t tgid)
+static bool has_ended(const struct session *ses, uint32_t tgid)
 {
-	const struct sight *at = (const struct sight *)f->queue.data;
-	size_t i;
+	const struct ses_process *p = ses_process_of(ses, tgid);
+	const struct buf *queue = &ses->follow->queue;
+	const struct sight *at = (const struct sight *)queue->data, *end = at + buf_count(queue, struct sight);
 
-	for (i = 0; i < buf_count(&f->ended, uint32_t); i++)
-		if (*buf_at(&f->ended, uint32_t, i) == tgid)
-			return true;
-	for (i = 0; i < buf_count(&f->queue, struct sight); i++)
-		if (at[i].seen.kind == MXBPF_SIGHT_EXIT && at[i].seen.tgid == tgid)
-			return true;
-	return false;
+	while (at < end && (at->seen.kind != MXBPF_SIGHT_EXIT || at->seen.tgid != tgid))
+		at++;
+	return at < end || (p && p->phase == SES_ENDED);
 }
 
 /* Children of the command run when they are forked, so this stops them before other sightings are handled. */
@@ -569,7 +587,7 @@ static void on_sighting(void *ctx, const struct mxbpf_sighting *seen)
 {
 	struct sight at = {.seen = *seen};
 	struct session *ses = ctx;
-	const struct member *m;
+	const struct ses_process *parent;
 
 	if (sights_cover(&ses->follow->queue, seen))
 		return;
@@ -577,9 +595,9 @@ static void on_sighting(void *ctx, const struct mxbpf_sighting *seen)
 		watch_stop(&at.seen);
 		at.ran_ns = clock_ns(CLOCK_MONOTONIC) - seen->ts_ns;
 	}
-	m = seen->kind == MXBPF_SIGHT_FORK ? member_of(ses, seen->parent) : NULL;
-	if (m && !has_ended(ses->follow, seen->tgid)) /* before the probes of any other child, which take longer */
-		follow_agent(ses, seen->tgid, m, NULL, &at);
+	parent = seen->kind == MXBPF_SIGHT_FORK ? watched_of(ses, seen->parent) : NULL;
+	if (parent && !has_ended(ses, seen->tgid)) /* before the probes of any other child, which take longer */
+		follow_agent(ses, seen->tgid, parent->of, parent->place, NULL, &at);
 	if (buf_put(&ses->follow->queue, &at, sizeof(at)))
 		watch_continue(&at.seen);
 }
@@ -625,7 +643,7 @@ void ses_sight(struct session *ses)
 	for (left = buf_count(&f->queue, struct sight); left && !f->found.seen.kind && sights_next(&f->queue, &at);
 	     left--) {
 		e = (struct err){0};
-		if (at.seen.kind != MXBPF_SIGHT_EXIT && has_ended(f, at.seen.tgid))
+		if (at.seen.kind != MXBPF_SIGHT_EXIT && has_ended(ses, at.seen.tgid))
 			ses_sweep(ses); /* the number has come back, and what is new must stay */
 		if (at.seen.kind < sizeof(sights) / sizeof(sights[0]) && sights[at.seen.kind] &&
 		    sights[at.seen.kind](ses, &at, &e))
@@ -699,12 +717,17 @@ int ses_follow_open(struct session *ses, struct err *e)
 int ses_follow(struct session *ses, struct err *e)
 {
 	struct ses_target *first = &ses->targets[0];
+	const struct ses_place place = {first->plan.target, first->plan.agent_memory};
 	pid_t tgid = tgt_pid(first->tgt);
+	struct ses_process *p;
 
 	if (!ses->follow)
 		return 0;
-	if (remember(ses, (uint32_t)tgid, &(struct member){first, first->plan.target, first->plan.agent_memory}))
+	p = ses_process_add(ses, (uint32_t)tgid);
+	if (!p || ses_process_plan(ses, p, first, &place) || ses_roots_join(ses, tgid))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	if (p->phase != SES_ENDED)
+		ses_process_move(ses, p, SES_WATCHED);
 	watch_late(ses, tgid);
 	if (ses->roots.several)
 		follow_again(ses);
@@ -716,19 +739,17 @@ int ses_follow(struct session *ses, struct err *e)
 int ses_more(struct session *ses, struct err *e)
 {
 	pid_t tgid = tgt_pid(ses->targets[0].tgt);
-	const struct member *m;
-	struct hash_entry *h;
+	const struct ses_process *p;
 	struct err other;
-	size_t pos = 0;
 
 	if (att_more(ses->first->att, &ses->targets[0].plan, tgid, e) &&
 	    (!ses->launch.pid || e->cls != ERR_TARGET)) /* the command may still load a runtime later */
 		return e->code;
-	while (ses->follow && (h = hash_next(&ses->follow->members, &pos))) {
-		m = (struct member *)(uintptr_t)h->val;
+	for (p = ses->processes.first; ses->follow && p; p = p->next) {
 		other = (struct err){0};
-		if (h->a != (uint64_t)tgid && att_more(m->of->build->att, &m->of->plan, (pid_t)h->a, &other))
-			follow_give_up(ses, (uint32_t)h->a, &other);
+		if (p->phase == SES_WATCHED && p->tgid != (uint32_t)tgid &&
+		    att_more(p->of->build->att, &p->of->plan, (pid_t)p->tgid, &other))
+			follow_give_up(ses, p->tgid, &other);
 	}
 	return 0;
 }
@@ -745,9 +766,7 @@ void ses_go_on(struct session *ses)
 void ses_follow_free(struct session *ses)
 {
 	struct follow *f = ses->follow;
-	struct hash_entry *h;
 	struct sight at;
-	size_t pos = 0;
 
 	if (!f)
 		return;
@@ -757,27 +776,24 @@ void ses_follow_free(struct session *ses)
 	if (f->watch)
 		count_missed(ses);
 	watch_close(f->watch);
-	while ((h = hash_next(&f->members, &pos)))
-		free((struct member *)(uintptr_t)h->val);
-	hash_fini(&f->members);
 	hash_fini(&f->loaders);
-	hash_fini(&f->later);
-	hash_fini(&f->refused);
-	hash_fini(&f->roomless);
 	buf_fini(&f->queue);
 	buf_fini(&f->strangers);
-	buf_fini(&f->ended);
 	free(f);
 	ses->follow = NULL;
 }
 
 void ses_each_process(const struct session *ses, void (*fn)(void *ctx, uint32_t tgid, const struct plan *p), void *ctx)
 {
-	struct hash_entry *h;
-	size_t pos = 0;
+	const struct ses_process *p;
+	bool any = false;
 
-	if (!ses->follow || !ses->follow->members.len)
+	for (p = ses->processes.first; ses->follow && p; p = p->next) {
+		if (p->phase != SES_WATCHED)
+			continue;
+		any = true;
+		fn(ctx, p->tgid, &p->of->plan);
+	}
+	if (!any)
 		fn(ctx, (uint32_t)tgt_pid(ses->targets[0].tgt), &ses->targets[0].plan);
-	while (ses->follow && (h = hash_next(&ses->follow->members, &pos)))
-		fn(ctx, (uint32_t)h->a, &((struct member *)(uintptr_t)h->val)->of->plan);
 }

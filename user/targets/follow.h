@@ -16,15 +16,9 @@ struct sight {
 struct follow {
 	struct watch *watch;
 	struct buf queue;     /* struct sight, oldest first */
-	struct buf ended;     /* uint32_t: tgids whose probes are still attached */
-	struct hash members;  /* tgid -> struct member *, owned, until the process ends or executes another program */
 	struct hash loaders;  /* (device, inode) of loaders that are watched in all processes */
-	struct hash later;    /* pids to look at again when probes can be attached */
-	struct hash refused;  /* tgid -> bits, of processes that cannot be followed, until they end */
 	uint64_t left;	      /* processes that were followed and have ended */
-	struct hash roomless; /* tgid -> 1: it is not followed because there are too many builds or copies */
 	uint64_t missed;      /* sightings that were dropped because the queue was full, as of the last reading */
-	uint32_t half_mapped; /* --omp: a process whose loader has mapped the runtime but not its dependencies */
 	struct buf strangers; /* struct stranger of share.c */
 	struct sight found;   /* the sighting of a runtime that ses_await() waits for; kind 0: none yet */
 };

@@ -59,15 +59,13 @@ void follow_roots(struct session *ses)
 
 void follow_again(struct session *ses)
 {
-	struct hash *later = &ses->follow->later;
-	struct hash_entry *h;
-	size_t pos = 0;
+	const struct ses_process *p;
 
 	if (!ses->o->choice.host) {
 		follow_roots(ses);
 		return;
 	}
-	while ((h = hash_next(later, &pos)))
-		walk_look(ses, (pid_t)h->a);
-	hash_fini(later);
+	for (p = ses->processes.first; p; p = p->next)
+		if (p->phase == SES_LATER)
+			walk_look(ses, (pid_t)p->tgid);
 }
