@@ -290,7 +290,7 @@ static uint32_t fault_own_ns(void)
 /* If the runtime is in a child, describes the process that the user named. It may have ended already. */
 static int describe_given(struct session *ses, const struct ses_target *of, struct mdl_session *s)
 {
-	pid_t pid = ses->launch.pid ? ses->launch.pid : ses->launcher ? tgt_pid(ses->launcher) : 0;
+	pid_t pid = ses->launch.pid ? ses->launch.pid : ses->named ? tgt_pid(ses->named) : 0;
 	struct tgt *t = NULL;
 
 	if (!pid || pid == tgt_pid(of->tgt))

@@ -73,12 +73,9 @@ struct ses_target {
 /* The processes that the user chose, if they are or may become several. Each is followed with its children. */
 struct ses_roots {
 	struct job *job;
-	pthread_mutex_t lock; /* of all, which other threads read */
-	struct buf all;	      /* struct ses_root */
-	struct hash places;   /* pid -> its place in all */
-	unsigned alive;	      /* those that have not ended */
-	int ended_fd;	      /* epoll: readable when one has ended */
-	bool several;	      /* false: the user named one process, and the session ends with it */
+	unsigned alive; /* those that have not ended */
+	int ended_fd;	/* epoll: readable when one has ended */
+	bool several;	/* false: the user named one process, and the session ends with it */
 };
 
 /* --follow-app, for app.c. Only the main thread uses it. */
@@ -145,9 +142,7 @@ struct session {
 	struct ses_build builds[SES_BUILDS_MAX], *first; /* first: the first of them */
 	unsigned nbuilds;				 /* atomic: at least 1 */
 	struct ses_processes processes;
-	struct tgt *launcher; /* the process that started the target and has no runtime; borrowed from waiting; NULL:
-				 none */
-	struct tgt *waiting;  /* --wait: the process that becomes the target when it maps a runtime; NULL: none */
+	struct tgt *named; /* the process that the user named, while it has no runtime itself; NULL: it is the target */
 	struct ses_roots roots;
 	struct ses_agent agent;
 	struct agents agents;

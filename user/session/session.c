@@ -253,12 +253,12 @@ static int end_fd(const struct session *ses)
 		return ses->launch.pidfd;
 	if (ses->roots.several)
 		return ses->roots.ended_fd;
-	return tgt_pidfd(ses->launcher ? ses->launcher : ses->targets[0].tgt ? ses->targets[0].tgt : ses->waiting);
+	return tgt_pidfd(ses->named ? ses->named : ses->targets[0].tgt);
 }
 
 static bool target_gone(const struct session *ses)
 {
-	return !ses->launch.pid && !ses->roots.several && tgt_gone(ses->launcher ? ses->launcher : ses->targets[0].tgt);
+	return !ses->launch.pid && !ses->roots.several && tgt_gone(ses->named ? ses->named : ses->targets[0].tgt);
 }
 
 bool ses_interrupted(struct session *ses, uint64_t until_ns)
@@ -593,13 +593,13 @@ void ses_free(struct session *ses)
 	ses_nvtx_free(ses);
 	rec_writer_free(ses->writer);
 	ses_builds_free(ses);
-	ses_processes_free(ses);
 	for (i = 0; i < ses->ntargets; i++) {
 		plan_fini(&ses->targets[i].plan);
 		tgt_close(ses->targets[i].tgt);
 	}
-	tgt_close(ses->waiting);
+	tgt_close(ses->named);
 	ses_roots_close(ses);
+	ses_processes_free(ses);
 	mdl_free(ses->model);
 	mdl_free(ses->fresh);
 	hash_fini(&ses->lasts.of);

@@ -38,12 +38,11 @@ int ses_await(struct session *ses, struct err *e)
  */
 static bool find_child(struct session *ses, struct err *e)
 {
-	struct tgt *launcher = ses->waiting;
+	const pid_t pid = tgt_pid(ses->named);
 
-	if (follow_open(ses, e) || watch_add(ses->follow->watch, tgt_pid(launcher), false, e))
+	if (follow_open(ses, e) || watch_add(ses->follow->watch, pid, false, e))
 		return true;
-	follow_children(ses, tgt_pid(launcher));
-	ses->launcher = ses->targets[0].tgt ? launcher : NULL;
+	follow_children(ses, pid);
 	return ses->targets[0].tgt;
 }
 
@@ -54,23 +53,25 @@ static int wait_for_runtime(struct session *ses, struct err *e)
 	uint64_t off;
 	int err;
 
-	if (plan_loader(ses->waiting, &loader, &off, e) &&
+	if (plan_loader(ses->named, &loader, &off, e) &&
 	    ses->o->no_follow) /* without --no-follow, a child may still map a runtime */
 		return e->code;
 	*e = (struct err){0};
-	if (!ses->follow && (follow_open(ses, e) || watch_add(ses->follow->watch, tgt_pid(ses->waiting), false, e)))
+	if (!ses->follow && (follow_open(ses, e) || watch_add(ses->follow->watch, tgt_pid(ses->named), false, e)))
 		return e->code;
-	follow_loader(ses, ses->waiting);
-	if (follow_look(ses, (uint32_t)tgt_pid(ses->waiting), NULL,
+	follow_loader(ses, ses->named);
+	if (follow_look(ses, (uint32_t)tgt_pid(ses->named), NULL,
 			e)) /* it may have mapped a runtime before it was watched */
 		return e->code;
-	snprintf(who, sizeof(who), "process %d (%s)", tgt_pid(ses->waiting), tgt_comm(ses->waiting));
+	snprintf(who, sizeof(who), "process %d (%s)", tgt_pid(ses->named), tgt_comm(ses->named));
 	if (!ses->targets[0].tgt)
 		ses_stage(ses, "waiting until %s%s loads %s", who, ses->o->no_follow ? "" : " or a child of it",
 			  plan_looked_for(ses->want.runtime, looked));
 	err = await_target(ses, who, e);
-	if (ses->targets[0].tgt && tgt_pid(ses->targets[0].tgt) != tgt_pid(ses->waiting))
-		ses->launcher = ses->waiting;
+	if (ses->targets[0].tgt && tgt_pid(ses->targets[0].tgt) == tgt_pid(ses->named)) {
+		tgt_close(ses->named);
+		ses->named = NULL;
+	}
 	return err;
 }
 
@@ -101,17 +102,17 @@ int ses_await_pid(struct session *ses, struct err *e)
 		return e->code;
 	if (ses->roots.several)
 		return await_roots(ses, e);
-	if (tgt_open(pid, &ses->waiting, e))
+	if (tgt_open(pid, &ses->named, e))
 		return e->code;
-	if (!ses_role_fits(ses, ses->waiting) && plan_has_runtime(ses->waiting, &ses->want))
+	if (!ses_role_fits(ses, ses->named) && plan_has_runtime(ses->named, &ses->want))
 		return err_set(e, ERR_TARGET, -ENOENT,
 			       "process %d does not have the role %s; choose another process, or remove --role", pid,
 			       ses->o->role);
-	if (!ses->o->no_follow && !plan_has_runtime(ses->waiting, &ses->want) && find_child(ses, e))
+	if (!ses->o->no_follow && !plan_has_runtime(ses->named, &ses->want) && find_child(ses, e))
 		return e->code ? e->code : plan_make(ses->targets[0].tgt, &ses->want, &ses->targets[0].plan, e);
-	if (ses->o->wait && !plan_has_runtime(ses->waiting, &ses->want))
+	if (ses->o->wait && !plan_has_runtime(ses->named, &ses->want))
 		return wait_for_runtime(ses, e);
-	ses->targets[0].tgt = ses->waiting;
-	ses->waiting = NULL;
+	ses->targets[0].tgt = ses->named;
+	ses->named = NULL;
 	return plan_make(ses->targets[0].tgt, &ses->want, &ses->targets[0].plan, e);
 }

@@ -463,7 +463,7 @@ static void follow_leave(struct session *ses, struct ses_process *p, bool wait)
 	ses_late_leave(ses, (pid_t)p->tgid);
 	ses_agent_leave(ses, p->tgid);
 	if (ses->o->choice.host)
-		ses_roots_left(ses, (pid_t)p->tgid);
+		ses_roots_left(ses, p);
 	if (p->place) {
 		att_leave(p->of->build->att, (pid_t)p->tgid, wait);
 		ses_process_unplan(p);
@@ -558,8 +558,9 @@ void ses_sweep(struct session *ses)
 		if (p->phase != SES_ENDED)
 			continue;
 		follow_leave(ses, p, false);
-		ses_roots_left(ses, (pid_t)p->tgid);
-		ses_process_end(ses, p);
+		ses_roots_left(ses, p);
+		if (!p->root)
+			ses_process_end(ses, p);
 	}
 	if (!ses->worn && is_worn(ses)) {
 		ses_detail(ses, "the session begins anew, because %s",
@@ -701,7 +702,7 @@ int follow_open(struct session *ses, struct err *e)
 
 pid_t ses_root(const struct session *ses)
 {
-	return ses->launch.pid ? ses->launch.pid : tgt_pid(ses->launcher ? ses->launcher : ses->targets[0].tgt);
+	return ses->launch.pid ? ses->launch.pid : tgt_pid(ses->named ? ses->named : ses->targets[0].tgt);
 }
 
 int ses_follow_open(struct session *ses, struct err *e)

@@ -40,6 +40,8 @@ struct ses_process {
 	enum ses_phase phase;
 	struct ses_target *of;	 /* the last one that fitted it; changes with the lock; NULL: none, or the first */
 	struct ses_place *place; /* owned; NULL: it is neither planned nor watched */
+	bool root;		 /* the user chose it, and it has not ended; changes with the lock */
+	int pidfd;		 /* of a root; -1: the session does not end with it */
 	bool counted, told;	 /* the session has counted it in about.unfollowed, and said why; until it ends */
 };
 

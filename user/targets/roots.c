@@ -3,7 +3,7 @@
  * The processes that the user chose: one by its number, or several by numbers, by a name, by a control group, or as a
  * job. New ones are noticed when they execute a program, which the kernel tells; what they fork is followed as
  * children. With --host, all processes are looked at, and those that map a runtime are the chosen ones. The thread that
- * reads lines of Python lists them while the main thread adds and drops some.
+ * reads lines of Python lists them.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,93 +16,58 @@
 #include "targets/targets.h"
 
 #define ENDED_AT_ONCE 16
-#define ENDED_KEPT    64 /* so many that have ended stay in the list */
 
-struct ses_root {
-	pid_t pid; /* 0: it has ended */
-	int pidfd; /* -1: the session does not end with it */
-};
-
-static struct ses_root *root_of(const struct session *ses, pid_t pid)
+static struct ses_process *root_of(const struct session *ses, pid_t pid)
 {
-	const uint64_t *at = hash_get(&ses->roots.places, (uint64_t)pid, 0);
+	struct ses_process *p = ses_process_of(ses, (uint32_t)pid);
 
-	return at ? buf_at(&ses->roots.all, struct ses_root, *at) : NULL;
+	return p && p->root ? p : NULL;
 }
 
-static int append(struct ses_roots *r, const struct ses_root *new)
+static void set_root(struct session *ses, struct ses_process *p, bool root)
 {
-	uint64_t *at = hash_put(&r->places, (uint64_t) new->pid, 0), place;
-	int err = at ? 0 : -ENOMEM;
-
-	if (at)
-		*at = buf_count(&r->all, struct ses_root);
-	pthread_mutex_lock(&r->lock);
-	err = err ? err : buf_put(&r->all, new, sizeof(*new));
-	pthread_mutex_unlock(&r->lock);
-	if (err)
-		hash_del(&r->places, (uint64_t) new->pid, 0, &place);
-	return err;
+	pthread_mutex_lock(&ses->lock);
+	p->root = root;
+	pthread_mutex_unlock(&ses->lock);
 }
 
 static int roots_add(struct session *ses, pid_t pid)
 {
 	struct ses_roots *r = &ses->roots;
 	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = (uint64_t)pid};
-	struct ses_root new = {pid, -1};
+	struct ses_process *p;
+	int pidfd = -1;
 
 	if (ses->o->choice.npids) {
-		new.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-		if (new.pidfd < 0)
+		pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+		if (pidfd < 0)
 			return errno == ESRCH || errno == EINVAL ? 0 : -errno;
 	}
-	if ((new.pidfd >= 0 && epoll_ctl(r->ended_fd, EPOLL_CTL_ADD, new.pidfd, &ev)) || append(r, &new)) {
-		if (new.pidfd >= 0)
-			close(new.pidfd);
+	p = ses_process_add(ses, (uint32_t)pid);
+	if (!p || (pidfd >= 0 && epoll_ctl(r->ended_fd, EPOLL_CTL_ADD, pidfd, &ev))) {
+		if (pidfd >= 0)
+			close(pidfd);
 		return -ENOMEM;
 	}
+	p->pidfd = pidfd;
+	set_root(ses, p, true);
 	r->alive++;
 	return 0;
 }
 
-/* The order stays, because the first one gives the session its name. */
-static void drop_ended(struct ses_roots *r)
+static void drop(struct session *ses, struct ses_process *root)
 {
-	struct ses_root *root = (struct ses_root *)r->all.data;
-	size_t i, n = buf_count(&r->all, struct ses_root), kept = 0;
-
-	if (n < ENDED_KEPT + 2 * (size_t)r->alive)
-		return;
-	for (i = 0; i < n; i++) {
-		if (!root[i].pid)
-			continue;
-		*hash_get(&r->places, (uint64_t)root[i].pid, 0) = kept;
-		root[kept++] = root[i];
-	}
-	r->all.len = kept * sizeof(*root);
-}
-
-static void drop(struct ses_roots *r, struct ses_root *root)
-{
-	uint64_t at;
-
 	if (root->pidfd >= 0)
 		close(root->pidfd);
-	hash_del(&r->places, (uint64_t)root->pid, 0, &at);
-	r->alive--;
-	pthread_mutex_lock(&r->lock);
-	root->pid = 0;
-	drop_ended(r);
-	pthread_mutex_unlock(&r->lock);
+	set_root(ses, root, false);
+	ses->roots.alive--;
 }
 
-/* Those with a pidfd say it themselves, to ses_roots_ended(). */
-void ses_roots_left(struct session *ses, pid_t pid)
+/* The last one with a pidfd says it itself, to ses_roots_ended(), because the session ends then. */
+void ses_roots_left(struct session *ses, struct ses_process *p)
 {
-	struct ses_root *root = root_of(ses, pid);
-
-	if (root && root->pidfd < 0)
-		drop(&ses->roots, root);
+	if (p->root && (p->pidfd < 0 || ses->roots.alive > 1))
+		drop(ses, p);
 }
 
 int ses_roots_join(struct session *ses, pid_t pid)
@@ -115,7 +80,6 @@ int ses_roots_open(struct session *ses, struct err *e)
 	const struct job_choice *c = &ses->o->choice;
 	struct ses_roots *r = &ses->roots;
 
-	pthread_mutex_init(&r->lock, NULL);
 	if (c->npids == 1 && !c->job)
 		return 0;
 	r->several = true;
@@ -165,32 +129,33 @@ bool ses_roots_ended(struct session *ses)
 {
 	struct ses_roots *r = &ses->roots;
 	struct epoll_event ev[ENDED_AT_ONCE];
-	struct ses_root *root;
+	struct ses_process *root;
 	int n, i;
 
 	n = epoll_wait(r->ended_fd, ev, ENDED_AT_ONCE, 0);
 	for (i = 0; i < n; i++) {
 		root = root_of(ses, (pid_t)ev[i].data.u64);
 		if (root)
-			drop(r, root);
+			drop(ses, root);
 	}
 	return !r->alive && ses->o->choice.npids;
 }
 
 void ses_each_root(struct session *ses, void (*fn)(void *ctx, pid_t pid), void *ctx)
 {
-	struct ses_roots *r = &ses->roots;
+	const struct ses_process *p;
 	struct buf all = {0};
 	size_t i;
 
-	if (!r->several)
+	if (!ses->roots.several)
 		fn(ctx, ses_root(ses));
-	pthread_mutex_lock(&r->lock);
-	buf_put(&all, r->all.data, r->all.len);
-	pthread_mutex_unlock(&r->lock);
-	for (i = 0; i < buf_count(&all, struct ses_root); i++)
-		if (buf_at(&all, struct ses_root, i)->pid)
-			fn(ctx, buf_at(&all, struct ses_root, i)->pid);
+	pthread_mutex_lock(&ses->lock);
+	for (p = ses->processes.first; p; p = p->next)
+		if (p->root)
+			buf_put(&all, &p->tgid, sizeof(p->tgid));
+	pthread_mutex_unlock(&ses->lock);
+	for (i = 0; i < buf_count(&all, uint32_t); i++)
+		fn(ctx, (pid_t)*buf_at(&all, uint32_t, i));
 	buf_fini(&all);
 }
 
@@ -202,15 +167,12 @@ bool ses_is_root(const struct session *ses, pid_t pid)
 void ses_roots_close(struct session *ses)
 {
 	struct ses_roots *r = &ses->roots;
-	const struct ses_root *root = (const struct ses_root *)r->all.data;
-	size_t i;
+	struct ses_process *p;
 
-	for (i = 0; i < buf_count(&r->all, struct ses_root); i++)
-		if (root[i].pid && root[i].pidfd >= 0)
-			close(root[i].pidfd);
+	for (p = ses->processes.first; p; p = p->next)
+		if (p->root)
+			drop(ses, p);
 	if (r->several && r->ended_fd >= 0)
 		close(r->ended_fd);
-	buf_fini(&r->all);
-	hash_fini(&r->places);
 	job_free(r->job);
 }

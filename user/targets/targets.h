@@ -13,6 +13,7 @@
 struct mdl_session;
 struct plan;
 struct session;
+struct ses_process;
 struct tgt;
 struct watch;
 
@@ -74,7 +75,7 @@ int ses_roots_find(struct session *ses, struct err *e);
 int ses_roots_new(struct session *ses, pid_t pid, struct err *e);
 bool ses_roots_ended(struct session *ses);
 int ses_roots_join(struct session *ses, pid_t pid); /* 0 or -errno */
-void ses_roots_left(struct session *ses, pid_t pid);
+void ses_roots_left(struct session *ses, struct ses_process *p);
 /* Calls fn for each process that the user chose and that has not ended, or for the command. */
 void ses_each_root(struct session *ses, void (*fn)(void *ctx, pid_t pid), void *ctx);
 bool ses_is_root(const struct session *ses, pid_t pid);
