@@ -148,16 +148,10 @@ static uint64_t gap_of(const struct session *ses, const struct sight *at)
  * The agent comes before the probes, because a child may end soon. t: the process; NULL: a forked child. at: as for
  * joined().
  */
-static void follow_agent(struct session *ses, uint32_t tgid, const struct ses_target *of, const struct ses_place *in,
-			 struct tgt *t, const struct sight *at)
+static void follow_agent(struct session *ses, struct ses_process *p, struct tgt *t, const struct sight *at)
 {
-	const struct agt_place place = {.pid = (pid_t)tgid,
-					.load_bias = in->at.static_base,
-					.undefined = in->at.undefined,
-					.memory = in->memory};
-
-	if (ses->agent.source && of->build == ses->first)
-		ses_agent_follow(ses, &of->plan, &place, t, !at);
+	if (ses->agent.source && p->of->build == ses->first)
+		ses_agent_follow(ses, p, t, !at);
 }
 
 /* Notes the result of attaching to a process. at: the sighting that led to it; NULL: the process was there before. */
@@ -168,7 +162,7 @@ static int joined(struct session *ses, struct ses_process *p, int err, const str
 	err = err ? err : ses_roots_join(ses, (pid_t)p->tgid);
 	count_unfollowed(ses, p, err);
 	if (err) {
-		ses_agent_leave(ses, p->tgid);
+		ses_agent_leave(ses, p);
 		ses_process_unplan(p);
 		if (p->phase != SES_NO_ROOM)
 			ses_process_move(ses, p, SES_WAITS);
@@ -229,8 +223,9 @@ static int attach_to(struct session *ses, struct ses_process *p, struct tgt **t,
 		plan_agent_entries(&of->plan, *t, &place.memory);
 	else
 		place.memory = of->plan.agent_memory;
-	follow_agent(ses, p->tgid, of, &place, *t ? *t : of->tgt, at);
 	err = ses_process_plan(ses, p, of, &place);
+	if (!err)
+		follow_agent(ses, p, *t ? *t : of->tgt, at);
 	err = err || !is_new ? err : cost_add(ses, of, e);
 	err = err ? err : att_attach(of->build->att, &of->plan, &place.at, (pid_t)p->tgid, e);
 	if (!err)
@@ -446,7 +441,7 @@ static int sight_fork(struct session *ses, const struct sight *at, struct err *e
 			ses_process_move(ses, p, SES_LATER);
 		return 0;
 	}
-	follow_agent(ses, p->tgid, of, &place, NULL, at);
+	follow_agent(ses, p, NULL, at);
 	if (at->seen.covered)
 		att_join(of->build->att, child);
 	else
@@ -461,7 +456,7 @@ static void follow_leave(struct session *ses, struct ses_process *p, bool wait)
 {
 	watch_forget(ses->follow->watch, (pid_t)p->tgid);
 	ses_late_leave(ses, (pid_t)p->tgid);
-	ses_agent_leave(ses, p->tgid);
+	ses_agent_leave(ses, p);
 	if (ses->o->choice.host)
 		ses_roots_left(ses, p);
 	if (p->place) {
@@ -589,6 +584,7 @@ static void on_sighting(void *ctx, const struct mxbpf_sighting *seen)
 	struct sight at = {.seen = *seen};
 	struct session *ses = ctx;
 	const struct ses_process *parent;
+	struct ses_process *child;
 
 	if (sights_cover(&ses->follow->queue, seen))
 		return;
@@ -597,8 +593,9 @@ static void on_sighting(void *ctx, const struct mxbpf_sighting *seen)
 		at.ran_ns = clock_ns(CLOCK_MONOTONIC) - seen->ts_ns;
 	}
 	parent = seen->kind == MXBPF_SIGHT_FORK ? watched_of(ses, seen->parent) : NULL;
-	if (parent && !has_ended(ses, seen->tgid)) /* before the probes of any other child, which take longer */
-		follow_agent(ses, seen->tgid, parent->of, parent->place, NULL, &at);
+	child = parent && !has_ended(ses, seen->tgid) ? ses_process_add(ses, seen->tgid) : NULL;
+	if (child && child->phase != SES_WATCHED && !ses_process_plan(ses, child, parent->of, parent->place))
+		follow_agent(ses, child, NULL, &at); /* before the probes of any other child, which take longer */
 	if (buf_put(&ses->follow->queue, &at, sizeof(at)))
 		watch_continue(&at.seen);
 }

@@ -108,7 +108,7 @@ static void process_free(struct ses_processes *all, struct ses_process *p)
 
 void ses_process_end(struct session *ses, struct ses_process *p)
 {
-	if (p->of && p->of->build != ses->first) {
+	if (p->gpu.agt || (p->of && p->of->build != ses->first)) {
 		ses_process_unplan(p);
 		p->counted = p->told = false;
 		ses_process_move(ses, p, SES_GONE);

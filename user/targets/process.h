@@ -12,7 +12,9 @@
 #include "base/hash.h"
 #include "plan/plan.h"
 
+struct agt;
 struct session;
+struct ses_agent_of;
 struct ses_target;
 
 enum ses_phase {
@@ -24,7 +26,7 @@ enum ses_phase {
 	SES_PLANNED, /* its plan is known; the agent and the probes are on their way */
 	SES_WATCHED, /* its probes are attached */
 	SES_ENDED,   /* ses_sweep() has still to remove what belongs to it */
-	SES_GONE,    /* only its build is known, for records that come late */
+	SES_GONE,    /* only what its records need that come late is known: its build, and its GPU if it is the first */
 	SES_PHASES
 };
 
@@ -34,15 +36,24 @@ struct ses_place {
 	struct plan_agent_memory memory; /* --agent: where it sees memory */
 };
 
+/* --gpu, for feature/agents/load_gpu.c. */
+struct ses_gpu_use {
+	struct agt *agt;	 /* borrowed: its agent, which is a client of CUPTI; NULL: its GPU is not recorded */
+	uint32_t said;		 /* 1 + the last enum mxbpf_gpu_state that the user was told */
+	bool decided, undecided; /* it is known, or not yet, whether it uses a GPU; neither: it has not mapped CUDA */
+};
+
 struct ses_process {
 	struct ses_process *prev, *next; /* in the order in which they were found; change with the lock */
 	uint32_t tgid;
 	enum ses_phase phase;
-	struct ses_target *of;	 /* the last one that fitted it; changes with the lock; NULL: none, or the first */
-	struct ses_place *place; /* owned; NULL: it is neither planned nor watched */
-	bool root;		 /* the user chose it, and it has not ended; changes with the lock */
-	int pidfd;		 /* of a root; -1: the session does not end with it */
-	bool counted, told;	 /* the session has counted it in about.unfollowed, and said why; until it ends */
+	struct ses_target *of;	    /* the last one that fitted it; changes with the lock; NULL: none, or the first */
+	struct ses_place *place;    /* owned; NULL: it is neither planned nor watched */
+	bool root;		    /* the user chose it, and it has not ended; changes with the lock */
+	int pidfd;		    /* of a root; -1: the session does not end with it */
+	struct ses_agent_of *agent; /* feature/agents/load.c: its agent, or one that is on its way; NULL: none */
+	struct ses_gpu_use gpu;
+	bool counted, told; /* the session has counted it in about.unfollowed, and said why; until it ends */
 };
 
 struct ses_processes {
@@ -65,7 +76,7 @@ bool ses_phase_follows(enum ses_phase from, enum ses_phase to);
 int ses_process_plan(struct session *ses, struct ses_process *p, struct ses_target *of, const struct ses_place *place);
 /* Forgets where things are in a process. */
 void ses_process_unplan(struct ses_process *p);
-/* Forgets a process that has ended, except for its build if records of it need that. */
+/* Forgets a process that has ended, except for what its records need. */
 void ses_process_end(struct session *ses, struct ses_process *p);
 void ses_processes_free(struct session *ses);
 

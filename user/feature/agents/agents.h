@@ -7,20 +7,17 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/hash.h"
 
 #define AGENTS_NAMED_MAX  8 /* processes that are named in notes with what is wrong there */
 #define AGENTS_REFUSED_AT 4 /* of them, in warnings */
 
-struct agt_place;
-struct plan;
+struct ses_process;
 struct session;
 struct tgt;
 
 /* What a session has of them. Only the main thread uses it, except where it is said. */
 struct agents {
 	struct agts *all;	/* --agent or --gpu: all agents; NULL: not requested; session/agent.c opens them */
-	struct hash others;	/* tgid -> struct ses_other *, owned: followed processes that have it or wait for it */
 	unsigned in;		/* atomic: of the followed processes, those in which the agent has been */
 	unsigned refused;	/* and those in which it cannot be */
 	struct src *gpu_source; /* --gpu; NULL: not requested */
@@ -39,7 +36,7 @@ struct agents {
 bool ses_gpu_uses(const struct session *ses, struct tgt *t);
 int ses_gpu_open(struct session *ses, struct err *e);
 void ses_gpu_look(struct session *ses, struct tgt *t);
-void ses_gpu_leave(struct session *ses, uint32_t tgid);
+void ses_gpu_leave(struct session *ses, struct ses_process *p);
 void ses_gpu_free(struct session *ses);
 bool ses_gpu_await(struct session *ses);
 void ses_gpu_tick(struct session *ses);
@@ -47,25 +44,22 @@ void ses_gpu_take(struct session *ses, bool on);
 bool ses_gpu_age(const struct session *ses, char text[160]);
 void ses_gpu_end(struct session *ses);
 /*
- * load.c: the agent in processes that are followed. ses_agent_follow: p fits the process, which gets the
+ * load.c: the agent in processes that are followed. ses_agent_follow: the process, which has a plan, gets the
  * agent now or at its next operator. t: the process; NULL: it is a forked child. was_there: it is older than the
  * session, which waits for it in ses_agents_await(); that returns false if the session has to end. ses_agent_leave: the
  * process has ended or executed another program. ses_agents_check and ses_agents_end report processes without the
  * agent; ses_agents_free frees all, after the hub.
  */
-void ses_agent_follow(struct session *ses, const struct plan *p, const struct agt_place *at, struct tgt *t,
-		      bool was_there);
-void ses_agent_leave(struct session *ses, uint32_t tgid);
+void ses_agent_follow(struct session *ses, struct ses_process *p, struct tgt *t, bool was_there);
+void ses_agent_leave(struct session *ses, struct ses_process *p);
 bool ses_agents_await(struct session *ses);
 void ses_agents_check(struct session *ses);
 void ses_agents_end(struct session *ses);
 void ses_agents_free(struct session *ses);
 /*
- * load.c, for load_gpu.c: loads the agent into a process as a client of CUPTI, now or at its next operator. at: where
- * it has mapped the files of the plan; t: the process. Returns the agent, or NULL if that was refused, which is told
- * then.
+ * load.c, for load_gpu.c: loads the agent into a process with a plan as a client of CUPTI, now or at its next operator.
+ * t: the process. Returns the agent, or NULL if that was refused, which is told then.
  */
-struct agt *agents_load_gpu(struct session *ses, const struct plan *p, const struct agt_place *at, struct tgt *t,
-			    bool was_there);
+struct agt *agents_load_gpu(struct session *ses, struct ses_process *p, struct tgt *t, bool was_there);
 
 #endif

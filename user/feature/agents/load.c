@@ -13,37 +13,23 @@
 #define LOOK_NS	 5000000 /* interval of looks whether agents have been loaded */
 #define AWAIT_NS (10 * NS_PER_S)
 
-enum state { WAITS, CAME, FAILED };
+enum state { FINE, FAILED, SAID };
 
-/* A process that was found after the first one. */
-struct ses_other {
+/* The agent of a process that was found after the first one. It outlives what the session knows of the process. */
+struct ses_agent_of {
 	struct session *ses;
 	struct agt *agt;
 	struct ses_nvtx nvtx;
 	uint32_t tgid;
-	int state;	 /* atomic: enum state */
-	struct err why;	 /* with FAILED */
-	bool said, told; /* main thread: its failure, or its broken contract, was reported */
+	int state;	/* atomic: enum state; the agent's thread sets it to FAILED at most once */
+	struct err why; /* with FAILED */
+	bool told;	/* its broken contract was reported */
 };
-
-static struct ses_other *other_of(const struct session *ses, uint32_t tgid)
-{
-	uint64_t *at = hash_get(&ses->agents.others, tgid, 0);
-
-	return at ? (struct ses_other *)(uintptr_t)*at : NULL;
-}
-
-static struct ses_other *next(const struct session *ses, size_t *pos)
-{
-	struct hash_entry *h = hash_next(&ses->agents.others, pos);
-
-	return h ? (struct ses_other *)(uintptr_t)h->val : NULL;
-}
 
 /* The process has the agent, or cannot have it. Runs in the agent's thread. */
 static void on_entry(void *ctx, const struct err *e)
 {
-	struct ses_other *o = ctx;
+	struct ses_agent_of *o = ctx;
 	char pause[24];
 
 	if (e) {
@@ -58,7 +44,6 @@ static void on_entry(void *ctx, const struct err *e)
 		ses_warn(o->ses,
 			 "ranges of NVTX of process %u may be missing, because it cannot be given a library for it: %s",
 			 o->tgid, strerror(-agt_injected(o->agt)->beside));
-	__atomic_store_n(&o->state, CAME, __ATOMIC_RELEASE);
 }
 
 static const char *what_of(const struct session *ses)
@@ -80,24 +65,24 @@ static void agents_refuse(struct session *ses, uint32_t tgid, const struct err *
 		ses_warn(ses, "%s of process %u are not recorded: %s", what_of(ses), tgid, why->why);
 }
 
-static void say_failure(struct ses_other *o)
+static void say_failure(struct ses_agent_of *o)
 {
-	if (__atomic_load_n(&o->state, __ATOMIC_ACQUIRE) != FAILED || o->said)
+	if (__atomic_load_n(&o->state, __ATOMIC_ACQUIRE) != FAILED)
 		return;
-	o->said = true;
+	o->state = SAID;
 	agents_refuse(o->ses, o->tgid, &o->why);
 }
 
 /* A forked child has everything where its parent has it, and there is no time to look. */
-static uint64_t is_finalizing_in(struct session *ses, const struct agt_place *at)
+static uint64_t is_finalizing_in(struct session *ses, const struct ses_process *p)
 {
 	const struct ses_target *first = &ses->targets[0];
-	const bool same = at->load_bias == first->plan.target.static_base;
+	const bool same = p->place->at.static_base == first->plan.target.static_base;
 
-	return ses_agent_is_finalizing(ses, same ? (uint32_t)tgt_pid(first->tgt) : (uint32_t)at->pid);
+	return ses_agent_is_finalizing(ses, same ? (uint32_t)tgt_pid(first->tgt) : p->tgid);
 }
 
-static struct agt_opts opts_for(struct ses_other *o, const struct agt_place *at, bool was_there)
+static struct agt_opts opts_for(struct ses_agent_of *o, const struct ses_process *p, bool was_there)
 {
 	struct session *ses = o->ses;
 
@@ -107,12 +92,12 @@ static struct agt_opts opts_for(struct ses_other *o, const struct agt_place *at,
 				 .kernels = ses->o->metrics.pattern,
 				 .kernel_launches = ses->o->metrics.each,
 				 .kernel_replay = ses->o->metrics.replay,
-				 .memory = ses->agent.memory && at->memory.nhooks,
+				 .memory = ses->agent.memory && p->place->memory.nhooks,
 				 .numbers = ses->details & MXBPF_DETAIL_SEQ,
 				 .args = ses->details & MXBPF_DETAIL_ARGS,
 				 .python = ses->details & MXBPF_DETAIL_STACK ? sym_python(ses->first->symbols) : NULL,
 				 .stacks_of_memory = ses->o->memory,
-				 .is_finalizing = is_finalizing_in(ses, at),
+				 .is_finalizing = is_finalizing_in(ses, p),
 				 .launched = ses->launch.pid,
 				 .patient = !ses->launch.pid,
 				 .children = true,
@@ -122,23 +107,15 @@ static struct agt_opts opts_for(struct ses_other *o, const struct agt_place *at,
 				 .ctx = o};
 }
 
-/* The process for which the plan was made, or the first one. */
-static struct tgt *owner_of(const struct session *ses, const struct plan *p)
+static int open_and_add(struct ses_agent_of *o, const struct ses_process *p, const struct agt_opts *ao, struct err *e)
 {
-	unsigned i;
-
-	for (i = 0; i < ses->ntargets; i++)
-		if (&ses->targets[i].plan == p)
-			return ses->targets[i].tgt;
-	return ses->targets[0].tgt;
-}
-
-static int open_and_add(struct ses_other *o, const struct plan *p, const struct agt_place *at,
-			const struct agt_opts *ao, struct err *e)
-{
+	const struct agt_place at = {.pid = (pid_t)p->tgid,
+				     .load_bias = p->place->at.static_base,
+				     .undefined = p->place->at.undefined,
+				     .memory = p->place->memory};
 	struct session *ses = o->ses;
 
-	if (agt_open(ses->agents.all, p, owner_of(ses, p), at, ao, &o->agt, e))
+	if (agt_open(ses->agents.all, &p->of->plan, p->of->tgt, &at, ao, &o->agt, e))
 		return e->code;
 	if (ses->agent.source && src_agent_join(ses->agent.source, o->agt))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
@@ -146,30 +123,24 @@ static int open_and_add(struct ses_other *o, const struct plan *p, const struct 
 }
 
 /* The agent records in this process as in the others, from the first operator that it sees. */
-static void follow(struct session *ses, const struct plan *p, const struct agt_place *at, struct tgt *t, bool was_there,
-		   bool anew)
+static void follow(struct session *ses, struct ses_process *p, struct tgt *t, bool was_there, bool anew)
 {
-	struct ses_other *o = calloc(1, sizeof(*o));
-	uint64_t *mine =
-		o && !other_of(ses, (uint32_t)at->pid) ? hash_put(&ses->agents.others, (uint64_t)at->pid, 0) : NULL;
+	struct ses_agent_of *o = p->agent ? NULL : calloc(1, sizeof(*o));
 	struct agt_opts ao;
 	struct err e = {0};
 
-	if (!mine) {
-		free(o);
+	if (!o)
 		return;
-	}
-	*o = (struct ses_other){.ses = ses, .tgid = (uint32_t)at->pid};
-	*mine = (uintptr_t)o;
+	*o = (struct ses_agent_of){.ses = ses, .tgid = p->tgid};
 	if (t)
 		ses_nvtx_find(ses, t, &o->nvtx);
-	ao = opts_for(o, at, was_there);
+	ao = opts_for(o, p, was_there);
 	ao.anew = anew;
-	if (open_and_add(o, p, at, &ao, &e)) {
+	if (open_and_add(o, p, &ao, &e)) {
 		agt_close(o->agt);
-		hash_del(&ses->agents.others, o->tgid, 0, NULL);
 		free(o);
 	} else {
+		p->agent = o;
 		if (ses->agent.records)
 			agt_activate_like(o->agt, ses->agent.first);
 		else
@@ -177,41 +148,30 @@ static void follow(struct session *ses, const struct plan *p, const struct agt_p
 		agt_load(o->agt, &e);
 	}
 	if (e.code)
-		agents_refuse(ses, (uint32_t)at->pid, &e);
+		agents_refuse(ses, p->tgid, &e);
 }
 
-void ses_agent_follow(struct session *ses, const struct plan *p, const struct agt_place *at, struct tgt *t,
-		      bool was_there)
+void ses_agent_follow(struct session *ses, struct ses_process *p, struct tgt *t, bool was_there)
 {
-	follow(ses, p, at, t, was_there, false);
-}
-
-static struct agt *agent_of(const struct session *ses, uint32_t tgid)
-{
-	const struct ses_other *o = other_of(ses, tgid);
-
-	return o ? o->agt : NULL;
+	follow(ses, p, t, was_there, false);
 }
 
 /* A forked child that has started the agent itself has no thread for CUPTI. Its agent is loaded once more. */
-struct agt *agents_load_gpu(struct session *ses, const struct plan *p, const struct agt_place *at, struct tgt *t,
-			    bool was_there)
+struct agt *agents_load_gpu(struct session *ses, struct ses_process *p, struct tgt *t, bool was_there)
 {
-	struct agt *there = agent_of(ses, (uint32_t)at->pid);
 	struct mxbpf_gpu_shared g;
-	const bool anew = there && agt_gpu(there, &g) && !g.thread;
+	const bool anew = p->agent && agt_gpu(p->agent->agt, &g) && !g.thread;
 
 	if (anew)
-		ses_agent_leave(ses, (uint32_t)at->pid);
-	if (anew || !there)
-		follow(ses, p, at, t, was_there, anew);
-	return agent_of(ses, (uint32_t)at->pid);
+		ses_agent_leave(ses, p);
+	follow(ses, p, t, was_there, anew);
+	return p->agent ? p->agent->agt : NULL;
 }
 
 /* A process with the agent that wrote what the agent does not write. */
-static void agents_check(struct ses_other *o)
+static void agents_check(struct ses_agent_of *o)
 {
-	const char *why = o->agt ? agt_broken(o->agt) : NULL;
+	const char *why = agt_broken(o->agt);
 
 	if (!why || o->told)
 		return;
@@ -224,7 +184,7 @@ static void agents_check(struct ses_other *o)
 		       o->tgid, why);
 }
 
-static void say_end(struct ses_other *o)
+static void say_end(struct ses_agent_of *o)
 {
 	say_failure(o);
 	agents_check(o);
@@ -240,40 +200,38 @@ static void say_end(struct ses_other *o)
 			       o->tgid);
 }
 
-void ses_agent_leave(struct session *ses, uint32_t tgid)
+void ses_agent_leave(struct session *ses, struct ses_process *p)
 {
-	struct ses_other *o = other_of(ses, tgid);
+	struct ses_agent_of *o = p->agent;
 
-	ses_gpu_leave(ses, tgid);
+	ses_gpu_leave(ses, p);
 	if (!o)
 		return;
 	if (ses->agent.source)
 		src_agent_leave(ses->agent.source, o->agt);
 	say_end(o);
-	hash_del(&ses->agents.others, tgid, 0, NULL);
+	p->agent = NULL;
 	agt_close_later(o->agt, o);
 }
 
 void ses_agents_check(struct session *ses)
 {
-	struct ses_other *o;
-	size_t pos = 0;
+	const struct ses_process *p;
 
-	while ((o = next(ses, &pos))) {
-		say_failure(o);
-		agents_check(o);
-	}
+	for (p = ses->processes.first; p; p = p->next)
+		if (p->agent) {
+			say_failure(p->agent);
+			agents_check(p->agent);
+		}
 }
 
 static bool any_tries(const struct session *ses)
 {
-	const struct ses_other *o;
-	size_t pos = 0;
+	const struct ses_process *p = ses->processes.first;
 
-	while ((o = next(ses, &pos)))
-		if (agt_tries(o->agt))
-			return true;
-	return false;
+	while (p && !(p->agent && agt_tries(p->agent->agt)))
+		p = p->next;
+	return p;
 }
 
 /* Returns the number of all processes that have the agent. */
@@ -305,12 +263,12 @@ bool ses_agents_await(struct session *ses)
 
 void ses_agents_end(struct session *ses)
 {
-	struct ses_other *o;
-	size_t pos = 0;
+	const struct ses_process *p;
 	unsigned n;
 
-	while ((o = next(ses, &pos)))
-		say_end(o);
+	for (p = ses->processes.first; p; p = p->next)
+		if (p->agent)
+			say_end(p->agent);
 	n = agents_in(ses);
 	if (n > 1 && ses_add_note(&ses->about, "agent", "the agent was in %u processes", n) && !ses->write_error)
 		ses->write_error = -ENOMEM;
@@ -323,10 +281,9 @@ void ses_agents_end(struct session *ses)
 
 void ses_agents_free(struct session *ses)
 {
-	struct ses_other *o;
-	size_t pos = 0;
+	struct ses_process *p;
 
-	while ((o = next(ses, &pos)))
-		agt_close_later(o->agt, o);
-	hash_fini(&ses->agents.others);
+	for (p = ses->processes.first; p; p = p->next)
+		if (p->agent)
+			agt_close_later(p->agent->agt, p->agent);
 }

@@ -28,18 +28,8 @@
 #define STOP_MS	    5000
 #define OLD_NS	    NS_PER_S /* records that are younger are no surprise */
 
-/* A process that uses a GPU. */
-struct gpu_process {
-	struct agt *agt; /* borrowed */
-	uint32_t tgid;
-	uint32_t said; /* 1 + the last enum mxbpf_gpu_state that the user was told */
-};
-
-/* All processes of the session. Only the main thread uses it. */
+/* What is said of all processes of the session. Only the main thread uses it. */
 struct ses_gpu {
-	struct buf processes;	/* struct gpu_process */
-	struct hash decided;	/* tgid -> 1: it is one of them, or does not use a GPU although it has mapped CUDA */
-	struct buf undecided;	/* uint32_t: children of a process of which it is not known whether it uses its GPU */
 	bool wants;		/* CUPTI is asked for */
 	bool measures;		/* a window is open: counters of kernels are measured */
 	bool awaited;		/* the first process was */
@@ -55,25 +45,16 @@ static uint32_t want_of(const struct session *ses)
 	       (*ses->o->metrics.pattern ? MXBPF_GPU_WANT_METRICS : 0);
 }
 
-static size_t nprocesses(const struct ses_gpu *g)
+/* Iterates over the processes whose GPU is recorded. */
+static struct ses_process *gpu_next(const struct session *ses, const struct ses_process *last)
 {
-	return buf_count(&g->processes, struct gpu_process);
-}
+	struct ses_process *p = last ? last->next : ses->processes.first;
 
-static struct gpu_process *process_at(const struct ses_gpu *g, size_t i)
-{
-	return buf_at(&g->processes, struct gpu_process, i);
+	while (p && !p->gpu.agt)
+		p = p->next;
+	return p;
 }
-
-static struct gpu_process *process_of(const struct ses_gpu *g, uint32_t tgid)
-{
-	size_t i;
-
-	for (i = 0; i < nprocesses(g); i++)
-		if (process_at(g, i)->tgid == tgid)
-			return process_at(g, i);
-	return NULL;
-}
+#define EACH_GPU(ses, p) for ((p) = gpu_next(ses, NULL); (p); (p) = gpu_next(ses, p))
 
 /* Begins a message about a process if there are several. */
 static const char *of_process(const struct ses_gpu *g, uint32_t tgid, char buf[32])
@@ -86,7 +67,7 @@ static const char *of_process(const struct ses_gpu *g, uint32_t tgid, char buf[3
 
 /* ---- the state of the agents */
 
-static void say_on(struct session *ses, const struct gpu_process *p, const struct mxbpf_gpu_shared *g)
+static void say_on(struct session *ses, const struct ses_process *p, const struct mxbpf_gpu_shared *g)
 {
 	char subscribe[24], enable[24], of[32], text[512];
 
@@ -108,7 +89,7 @@ static void say_on(struct session *ses, const struct gpu_process *p, const struc
 }
 
 /* A process that has mapped CUDA and waits with using it is not worth a warning if others use it. */
-static void say_why(struct session *ses, const struct gpu_process *p, const struct mxbpf_gpu_shared *g)
+static void say_why(struct session *ses, const struct ses_process *p, const struct mxbpf_gpu_shared *g)
 {
 	char of[32], why[512];
 
@@ -123,13 +104,13 @@ static void say_why(struct session *ses, const struct gpu_process *p, const stru
 }
 
 /* Tells the user of a new state once. */
-static void agents_look(struct session *ses, struct gpu_process *p)
+static void agents_look(struct session *ses, struct ses_process *p)
 {
 	struct mxbpf_gpu_shared g;
 
-	if (!agt_gpu(p->agt, &g) || g.state + 1 == p->said || g.state == MXBPF_GPU_OFF)
+	if (!agt_gpu(p->gpu.agt, &g) || g.state + 1 == p->gpu.said || g.state == MXBPF_GPU_OFF)
 		return;
-	p->said = g.state + 1;
+	p->gpu.said = g.state + 1;
 	if (g.state == MXBPF_GPU_ON)
 		say_on(ses, p, &g);
 	else if (g.state == MXBPF_GPU_SUBSCRIBING)
@@ -140,10 +121,10 @@ static void agents_look(struct session *ses, struct gpu_process *p)
 
 static void look_at_all(struct session *ses)
 {
-	size_t i;
+	struct ses_process *p;
 
-	for (i = 0; i < nprocesses(ses->agents.gpu); i++)
-		agents_look(ses, process_at(ses->agents.gpu, i));
+	EACH_GPU(ses, p)
+	agents_look(ses, p);
 }
 
 static bool is_settled(const struct mxbpf_gpu_shared *g)
@@ -152,14 +133,14 @@ static bool is_settled(const struct mxbpf_gpu_shared *g)
 }
 
 /* An agent that waits for an operator is settled: nobody knows when that will be called. */
-static bool all_settled(const struct ses_gpu *all)
+static bool all_settled(const struct session *ses)
 {
+	const struct ses_process *p;
 	struct mxbpf_gpu_shared g;
-	size_t i;
 
-	for (i = 0; i < nprocesses(all); i++)
-		if (agt_gpu(process_at(all, i)->agt, &g) && !is_settled(&g))
-			return false;
+	EACH_GPU(ses, p)
+	if (agt_gpu(p->gpu.agt, &g) && !is_settled(&g))
+		return false;
 	return true;
 }
 
@@ -172,11 +153,12 @@ static void choose_probes(struct session *ses)
 {
 	struct mxbpf_gpu_shared g;
 	bool known, was_on, fails = false;
+	const struct ses_process *p;
 	uint32_t state;
-	size_t i;
 
-	for (i = 0; i < nprocesses(ses->agents.gpu); i++) {
-		known = agt_gpu(process_at(ses->agents.gpu, i)->agt, &g);
+	EACH_GPU(ses, p)
+	{
+		known = agt_gpu(p->gpu.agt, &g);
 		was_on = known && g.subscriptions;
 		state = known ? g.state : MXBPF_GPU_OFF;
 		if (state == MXBPF_GPU_ON) {
@@ -231,14 +213,14 @@ static enum use use_of(const struct session *ses, struct tgt *t)
 {
 	struct tgt_lib *driver = driver_of(t);
 	const pid_t parent = driver ? heir_of(t, driver) : 0;
-	const struct gpu_process *p = parent && ses->agents.gpu ? process_of(ses->agents.gpu, (uint32_t)parent) : NULL;
+	const struct ses_process *p = ses_process_of(ses, (uint32_t)parent);
 	struct mxbpf_gpu_shared g;
 
 	if (!driver)
 		return USES_NONE;
-	if (!p)
+	if (!p || !p->gpu.agt)
 		return USES_GPU;
-	if (!agt_gpu(p->agt, &g) || g.state == MXBPF_GPU_OFF)
+	if (!agt_gpu(p->gpu.agt, &g) || g.state == MXBPF_GPU_OFF)
 		return USES_UNKNOWN;
 	return g.ndevices ? USES_NONE : USES_GPU;
 }
@@ -276,27 +258,17 @@ bool ses_gpu_uses(const struct session *ses, struct tgt *t)
 	return may_enter(ses, t) && use_of(ses, t) == USES_GPU;
 }
 
-static int agents_add(struct session *ses, struct agt *agt)
+static int agents_add(struct session *ses, struct ses_process *p, struct agt *agt)
 {
-	const struct gpu_process p = {.agt = agt, .tgid = (uint32_t)agt_pid(agt)};
-
-	if (src_gpu_join(ses->agents.gpu_source, agt) || buf_put(&ses->agents.gpu->processes, &p, sizeof(p)))
+	if (src_gpu_join(ses->agents.gpu_source, agt))
 		return -ENOMEM;
+	p->gpu.agt = agt;
+	p->gpu.said = 0;
 	ses->agents.gpu->nall++;
 	agt_gpu_measure(agt, ses->agents.gpu->measures);
 	if (ses->agents.gpu->wants)
 		agt_gpu_want(agt, want_of(ses));
 	return 0;
-}
-
-static bool decide(struct ses_gpu *g, uint32_t tgid)
-{
-	uint64_t *at = hash_put(&g->decided, tgid, 0);
-
-	if (!at || *at)
-		return false;
-	*at = 1;
-	return true;
 }
 
 /* The window has not begun: mxbpf waits until the agent is there. */
@@ -305,96 +277,79 @@ static bool was_there(const struct session *ses)
 	return !ses->about.start_mono_ns;
 }
 
-static void follow(struct session *ses, struct tgt *t)
+static void follow(struct session *ses, struct ses_process *p, struct tgt *t)
 {
-	struct agt_place place = {.pid = tgt_pid(t)};
-	const struct plan *p = NULL;
-	struct mxbpf_target at;
 	struct agt *agt;
-	unsigned i;
 
-	for (i = 0; i < ses->ntargets && !p; i++)
-		if (!plan_fits(&ses->targets[i].plan, t, &at))
-			p = &ses->targets[i].plan;
-	if (!p || (ses->o->agent && ses_build_of_plan(p) != ses->first)) /* the agent's operators are of one build */
+	if (ses->o->agent && p->of->build != ses->first) /* the agent's operators are of one build */
 		return;
-	place.load_bias = at.static_base;
-	place.undefined = at.undefined;
-	if (ses->o->agent)
-		plan_agent_entries(p, t, &place.memory);
-	agt = agents_load_gpu(ses, p, &place, t, was_there(ses));
-	if (agt && agents_add(ses, agt) && !ses->write_error)
+	agt = agents_load_gpu(ses, p, t, was_there(ses));
+	if (agt && agents_add(ses, p, agt) && !ses->write_error)
 		ses->write_error = -ENOMEM;
 }
 
-static void load_first(struct session *ses)
+static void load_first(struct session *ses, struct ses_process *p)
 {
 	struct err e = {0};
 
 	if (ses->agent.gpu_late && agt_load(ses->agent.first, &e)) {
 		ses->agent.failed = e;
 		ses_warn(ses, "no record of the GPU: %s", e.why);
-	} else if (agents_add(ses, ses->agent.first) && !ses->write_error) {
+	} else if (agents_add(ses, p, ses->agent.first) && !ses->write_error) {
 		ses->write_error = -ENOMEM;
 	}
 }
 
 void ses_gpu_look(struct session *ses, struct tgt *t)
 {
-	struct ses_gpu *g = ses->agents.gpu;
-	const uint32_t tgid = (uint32_t)tgt_pid(t);
+	struct ses_process *p = ses->agents.gpu ? ses_process_add(ses, (uint32_t)tgt_pid(t)) : NULL;
 	enum use use;
+	bool first;
 
-	if (!g || hash_get(&g->decided, tgid, 0) || !may_enter(ses, t))
+	if (!p || p->gpu.decided || !may_enter(ses, t))
 		return;
 	use = use_of(ses, t);
-	if (use == USES_UNKNOWN)
-		buf_put(&g->undecided, &tgid, sizeof(tgid));
-	if (use == USES_UNKNOWN || !driver_of(t) || !decide(g, tgid) || use == USES_NONE)
+	first = tgt_pid(t) == agt_pid(ses->agent.first);
+	p->gpu.undecided = use == USES_UNKNOWN || (use == USES_GPU && !first && !p->place);
+	if (p->gpu.undecided)
 		return;
-	if (tgid == (uint32_t)agt_pid(ses->agent.first))
-		load_first(ses);
-	else
-		follow(ses, t);
+	if (use == USES_GPU && first)
+		load_first(ses, p);
+	else if (use == USES_GPU)
+		follow(ses, p, t);
+	p->gpu.decided = driver_of(t);
 }
 
 /* By now the agents of their parents may be loaded. */
 static void look_again(struct session *ses)
 {
-	struct buf all = ses->agents.gpu->undecided;
+	const struct ses_process *p;
 	struct tgt *t;
-	size_t i;
 
-	ses->agents.gpu->undecided = (struct buf){0};
-	for (i = 0; i < buf_count(&all, uint32_t); i++) {
-		if (tgt_open((pid_t)*buf_at(&all, uint32_t, i), &t, NULL))
-			continue;
-		ses_gpu_look(ses, t);
-		tgt_close(t);
-	}
-	buf_fini(&all);
+	for (p = ses->processes.first; p; p = p->next)
+		if (p->gpu.undecided && !tgt_open((pid_t)p->tgid, &t, NULL)) {
+			ses_gpu_look(ses, t);
+			tgt_close(t);
+		}
 }
 
 int ses_gpu_open(struct session *ses, struct err *e)
 {
 	struct tgt *first = ses->targets[0].tgt;
+	struct ses_process *p = ses_process_add(ses, (uint32_t)tgt_pid(first));
 
-	ses->agents.gpu = calloc(1, sizeof(*ses->agents.gpu));
+	ses->agents.gpu = p ? calloc(1, sizeof(*ses->agents.gpu)) : NULL;
 	ses->agents.gpu_source = ses->agents.gpu ? src_add_gpu(ses->hub, ses->agents.all) : NULL;
 	if (!ses->agents.gpu_source)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	if (!ses->agent.gpu_late && ses_gpu_uses(ses, first) && decide(ses->agents.gpu, (uint32_t)tgt_pid(first)))
-		return agents_add(ses, ses->agent.first) ? err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory") : 0;
-	return 0;
+	if (ses->agent.gpu_late || !ses_gpu_uses(ses, first))
+		return 0;
+	p->gpu.decided = true;
+	return agents_add(ses, p, ses->agent.first) ? err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory") : 0;
 }
 
 void ses_gpu_free(struct session *ses)
 {
-	if (!ses->agents.gpu)
-		return;
-	buf_fini(&ses->agents.gpu->processes);
-	buf_fini(&ses->agents.gpu->undecided);
-	hash_fini(&ses->agents.gpu->decided);
 	free(ses->agents.gpu);
 	ses->agents.gpu = NULL;
 }
@@ -411,11 +366,11 @@ void ses_gpu_tick(struct session *ses)
 
 static void want(struct session *ses)
 {
-	size_t i;
+	const struct ses_process *p;
 
 	ses->agents.gpu->wants = true;
-	for (i = 0; i < nprocesses(ses->agents.gpu); i++)
-		agt_gpu_want(process_at(ses->agents.gpu, i)->agt, want_of(ses));
+	EACH_GPU(ses, p)
+	agt_gpu_want(p->gpu.agt, want_of(ses));
 }
 
 /* Returns false if the session has to end. */
@@ -424,7 +379,7 @@ static bool await_cupti(struct session *ses)
 	const uint64_t begun = clock_ns(CLOCK_MONOTONIC);
 	uint64_t now = begun, said = begun;
 
-	while (!all_settled(ses->agents.gpu) && now - begun < AWAIT_NS) {
+	while (!all_settled(ses) && now - begun < AWAIT_NS) {
 		if (ses_interrupted(ses, now + LOOK_NS))
 			return false;
 		now = clock_ns(CLOCK_MONOTONIC);
@@ -441,12 +396,12 @@ static bool await_cupti(struct session *ses)
 static void say_processes(struct session *ses)
 {
 	const struct ses_gpu *g = ses->agents.gpu;
+	const struct ses_process *p;
 	struct mxbpf_gpu_shared shared;
 	unsigned on = 0;
-	size_t i;
 
-	for (i = 0; i < nprocesses(g); i++)
-		on += agt_gpu(process_at(g, i)->agt, &shared) && shared.state == MXBPF_GPU_ON;
+	EACH_GPU(ses, p)
+	on += agt_gpu(p->gpu.agt, &shared) && shared.state == MXBPF_GPU_ON;
 	if (on > 1)
 		ses_note(ses, "CUPTI delivers records of %u processes", on);
 	if (!g->nall && !ses->launch.pid)
@@ -471,11 +426,11 @@ bool ses_gpu_await(struct session *ses)
 
 static void measure(struct session *ses, bool on)
 {
-	size_t i;
+	const struct ses_process *p;
 
 	ses->agents.gpu->measures = on;
-	for (i = 0; i < nprocesses(ses->agents.gpu); i++)
-		agt_gpu_measure(process_at(ses->agents.gpu, i)->agt, on);
+	EACH_GPU(ses, p)
+	agt_gpu_measure(p->gpu.agt, on);
 }
 
 void ses_gpu_take(struct session *ses, bool on)
@@ -507,12 +462,12 @@ bool ses_gpu_age(const struct session *ses, char text[160])
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	uint64_t oldest_ns = UINT64_MAX;
+	const struct ses_process *p;
 	struct mxbpf_gpu_shared g;
-	size_t i;
 
-	for (i = 0; ses->agents.gpu && i < nprocesses(ses->agents.gpu); i++)
-		if (agt_gpu(process_at(ses->agents.gpu, i)->agt, &g) && g.oldest_ns && g.oldest_ns < oldest_ns)
-			oldest_ns = g.oldest_ns;
+	EACH_GPU(ses, p)
+	if (agt_gpu(p->gpu.agt, &g) && g.oldest_ns && g.oldest_ns < oldest_ns)
+		oldest_ns = g.oldest_ns;
 	if (oldest_ns > now || now - oldest_ns < OLD_NS)
 		return false;
 	snprintf(text, 160,
@@ -579,16 +534,16 @@ static void note_metrics(struct session *ses, const struct mxbpf_gpu_shared *g, 
 }
 
 /* Notes what is wrong in a process. The version of CUPTI stands there for the first one only. */
-static void note_process(struct session *ses, const struct gpu_process *p)
+static void note_process(struct session *ses, const struct ses_process *p)
 {
 	struct ses_gpu *all = ses->agents.gpu;
 	struct mxbpf_gpu_account a;
 	struct mxbpf_gpu_shared g;
 	char of[32], why[512];
-	const bool known = agt_gpu(p->agt, &g);
+	const bool known = agt_gpu(p->gpu.agt, &g);
 	bool done;
 
-	src_gpu_account(ses->agents.gpu_source, p->agt, &a);
+	src_gpu_account(ses->agents.gpu_source, p->gpu.agt, &a);
 	done = known && a.subscriptions && g.state == MXBPF_GPU_OFF; /* the last state that was told is over */
 	of_process(all, p->tgid, of);
 	if (known && a.subscriptions && !all->delivered++)
@@ -600,9 +555,9 @@ static void note_process(struct session *ses, const struct gpu_process *p)
 	if (known && g.graphs == MXBPF_GPU_GRAPHS_REFUSED)
 		note(ses, "%sCUPTI does not tell who captures CUDA graphs, so their kernels stay with their launches",
 		     of);
-	if (!known && !agt_broken(p->agt))
+	if (!known && !agt_broken(p->gpu.agt))
 		note(ses, "%sno record of the GPU: no operator was called, so the agent was not loaded", of);
-	else if (known && !done && p->said && p->said != MXBPF_GPU_ON + 1 &&
+	else if (known && !done && p->gpu.said && p->gpu.said != MXBPF_GPU_ON + 1 &&
 		 !(all->nall > 1 && g.state == MXBPF_GPU_NO_CUDA))
 		note(ses, "%s%s", of, ses_gpu_why(&g, why));
 	else if (known && (a.unjoined || a.threadless || g.foreign_tids))
@@ -612,30 +567,27 @@ static void note_process(struct session *ses, const struct gpu_process *p)
 	all->noted++;
 }
 
-void ses_gpu_leave(struct session *ses, uint32_t tgid)
+void ses_gpu_leave(struct session *ses, struct ses_process *p)
 {
-	struct gpu_process *p = ses->agents.gpu ? process_of(ses->agents.gpu, tgid) : NULL;
-	uint64_t was;
+	struct agt *agt = p->gpu.agt;
 
-	if (!ses->agents.gpu || (p && p->agt == ses->agent.first))
+	if (agt && agt == ses->agent.first)
 		return;
-	hash_del(&ses->agents.gpu->decided, tgid, 0, &was);
-	if (!p)
-		return;
-	agents_look(ses, p);
-	note_process(ses, p);
-	src_gpu_leave(ses->agents.gpu_source, p->agt);
-	*p = *process_at(ses->agents.gpu, nprocesses(ses->agents.gpu) - 1);
-	ses->agents.gpu->processes.len -= sizeof(*p);
+	if (agt) {
+		agents_look(ses, p);
+		note_process(ses, p);
+		src_gpu_leave(ses->agents.gpu_source, agt);
+	}
+	p->gpu = (struct ses_gpu_use){0};
 }
 
 void ses_gpu_end(struct session *ses)
 {
 	const struct ses_gpu *g = ses->agents.gpu;
-	size_t i;
+	const struct ses_process *p;
 
-	for (i = 0; i < nprocesses(g); i++)
-		note_process(ses, process_at(g, i));
+	EACH_GPU(ses, p)
+	note_process(ses, p);
 	if (g->delivered > 1)
 		note(ses, "CUPTI delivered records of %u processes", g->delivered);
 	if (!g->nall && !ses->agent.failed.code)
