@@ -38,7 +38,6 @@ struct late {
 	bool counts; /* launches of CUDA are counted, and its calls have no spans */
 	enum late_kept kept;
 	uint32_t nfuncs;    /* functions of all of them, whose numbers come after those of the plan */
-	struct hash in;	    /* (tgid, index in libs): it is probed in this process */
 	struct hash beyond; /* (inode, device) of libraries beyond the limit */
 };
 

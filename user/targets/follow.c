@@ -448,22 +448,21 @@ static int sight_fork(struct session *ses, const struct sight *at, struct err *e
 		err = attach_child(ses, p, e);
 	err = joined(ses, p, err, at);
 	if (!err)
-		ses_late_fork(ses, child, parent);
+		ses_late_fork(ses, p, at->seen.parent);
 	return err;
 }
 
 static void follow_leave(struct session *ses, struct ses_process *p, bool wait)
 {
 	watch_forget(ses->follow->watch, (pid_t)p->tgid);
-	ses_late_leave(ses, (pid_t)p->tgid);
 	ses_agent_leave(ses, p);
 	if (ses->o->choice.host)
 		ses_roots_left(ses, p);
 	if (p->place) {
 		att_leave(p->of->build->att, (pid_t)p->tgid, wait);
-		ses_process_unplan(p);
 		ses->follow->left++;
 	}
+	ses_process_unplan(p);
 }
 
 /* Removes the probes of the old program, whose addresses are wrong in the new one. */

@@ -168,7 +168,7 @@ static void plan_lib(struct ses_build *b, struct tgt *t, struct tgt_lib *lib, co
 }
 
 /* Warns and counts only once for each library. */
-static int no_room(struct ses_build *b, const struct tgt_lib *lib)
+static struct late_lib *no_room(struct ses_build *b, const struct tgt_lib *lib)
 {
 	uint64_t *told = hash_put(&b->late.beyond, lib->ino, lib->dev);
 
@@ -176,50 +176,48 @@ static int no_room(struct ses_build *b, const struct tgt_lib *lib)
 		refused(b->ses, lib, "there are too many");
 	if (told)
 		*told = 1;
-	return -1;
+	return NULL;
 }
 
-/* Returns the index of a library with this probe; -1: there are too many. */
-static int lib_of(struct ses_build *b, struct tgt *t, struct tgt_lib *lib, const struct plan_probe *probe)
+/* Returns a library with this probe; NULL: there are too many. */
+static struct late_lib *lib_of(struct ses_build *b, struct tgt *t, struct tgt_lib *lib, const struct plan_probe *probe)
 {
 	struct late_lib **libs = b->late.libs, *new;
 	unsigned i;
 
 	for (i = 0; i < b->late.nlibs; i++)
 		if (libs[i]->lib.dev == lib->dev && libs[i]->lib.ino == lib->ino && libs[i]->row == probe->row)
-			return (int)i;
+			return libs[i];
 	if (i == LATE_LIBS_MAX)
 		return no_room(b, lib);
 	libs = libs ? libs : calloc(LATE_LIBS_MAX, sizeof(*libs));
 	new = libs ? calloc(1, sizeof(*new)) : NULL;
 	b->late.libs = libs;
 	if (!new)
-		return -1;
+		return NULL;
 	new->row = probe->row;
 	new->lib.dev = lib->dev;
 	new->lib.ino = lib->ino;
 	plan_lib(b, t, lib, probe, new);
 	libs[b->late.nlibs++] = new;
-	return (int)i;
+	return new;
 }
 
-static bool is_in(const struct ses_build *b, pid_t tgid, unsigned index)
+/* Iterates over the libraries that are probed in a process. */
+#define EACH_LATE(p, at) for ((at) = (struct late_lib **)(p)->late.data; (at) < late_end(p); (at)++)
+static struct late_lib **late_end(const struct ses_process *p)
 {
-	const uint64_t *in = hash_get(&b->late.in, (uint64_t)tgid, index);
-
-	return in && *in;
+	return (struct late_lib **)p->late.data + buf_count(&p->late, struct late_lib *);
 }
 
 /* Returns true if the library has probes of this group in the process, perhaps of another row. */
-static bool is_probed(const struct ses_build *b, pid_t tgid, const struct tgt_lib *lib, enum probe_group group)
+static bool is_probed(const struct ses_process *p, const struct tgt_lib *lib, enum probe_group group)
 {
-	struct late_lib **libs = b->late.libs;
-	unsigned i;
+	struct late_lib **at;
 
-	for (i = 0; i < b->late.nlibs; i++)
-		if (libs[i]->lib.dev == lib->dev && libs[i]->lib.ino == lib->ino && libs[i]->row->group == group &&
-		    is_in(b, tgid, i))
-			return true;
+	EACH_LATE(p, at)
+	if ((*at)->lib.dev == lib->dev && (*at)->lib.ino == lib->ino && (*at)->row->group == group)
+		return true;
 	return false;
 }
 
@@ -232,16 +230,17 @@ static bool late_stays(const struct late_lib *lib, enum late_kept kept)
 	       (kept == LATE_ALWAYS && sites->len && plan_is_always(&lib->plan, buf_at(sites, struct plan_site, 0)));
 }
 
-static void attach_lib(struct ses_build *b, pid_t tgid, unsigned index)
+static void attach_lib(struct ses_build *b, struct ses_process *p, struct late_lib *lib)
 {
-	struct late_lib *lib = b->late.libs[index];
-	uint64_t *in = lib->plan.sites.len ? hash_put(&b->late.in, (uint64_t)tgid, index) : NULL;
+	struct late_lib **at;
 	struct err e = {0};
 
-	if (!in || *in)
+	EACH_LATE(p, at)
+	if (*at == lib)
 		return;
-	*in = 1; /* do not try again, even if this fails */
-	if (late_stays(lib, b->late.kept) && att_add(b->att, &lib->plan, tgid, &e))
+	if (!lib->plan.sites.len || buf_put(&p->late, &lib, sizeof(lib))) /* do not try again, even if this fails */
+		return;
+	if (late_stays(lib, b->late.kept) && att_add(b->att, &lib->plan, (pid_t)p->tgid, &e))
 		refused(b->ses, &lib->lib, e.why);
 	else
 		b->ses->about.late_libs++;
@@ -259,50 +258,58 @@ static bool is_used(const struct ses_build *b, enum probe_group group)
 }
 
 /* Probes a library by the first row that is for it, and by all rows that are used beside others. */
-static void late_look_at(struct ses_build *b, struct tgt *t, struct tgt_lib *lib)
+static void late_look_at(struct ses_build *b, struct ses_process *in, struct tgt *t, struct tgt_lib *lib)
 {
 	const struct plan *plan = &b->of->plan;
 	const struct plan_probe *p;
+	struct late_lib *late;
 	bool found = false;
-	int index;
 
 	for (p = plan->probes; p < plan->probes + plan->nprobes; p++) {
 		if (!is_used(b, p->row->group) || !plan_is_late(p, t, lib) || (found && !p->row->beside))
 			continue;
 		found = true;
-		if (!p->row->beside && is_probed(b, tgt_pid(t), lib, p->row->group))
+		if (!p->row->beside && is_probed(in, lib, p->row->group))
 			continue;
-		index = lib_of(b, t, lib, p);
-		if (index >= 0)
-			attach_lib(b, tgt_pid(t), (unsigned)index);
+		late = lib_of(b, t, lib, p);
+		if (late)
+			attach_lib(b, in, late);
 	}
 }
 
 void ses_late_look(struct ses_build *b, struct tgt *t)
 {
+	struct ses_process *p = ses_process_add(b->ses, (uint32_t)tgt_pid(t));
 	size_t i;
 
 	b->late.looked = true;
 	ses_gpu_look(b->ses, t);
-	for (i = 0; i < tgt_nlibs(t); i++)
-		late_look_at(b, t, tgt_lib(t, i));
+	for (i = 0; p && i < tgt_nlibs(t); i++)
+		late_look_at(b, p, t, tgt_lib(t, i));
+}
+
+static void forget_group(struct ses_process *p, enum probe_group group)
+{
+	struct late_lib **at, **kept = (struct late_lib **)p->late.data;
+
+	EACH_LATE(p, at)
+	if ((*at)->row->group != group)
+		*kept++ = *at;
+	p->late.len = (size_t)((char *)kept - p->late.data);
 }
 
 /* Removes the probes of a group from all processes. */
 static void remove_group(struct ses_build *b, enum probe_group group)
 {
-	struct hash_entry *e;
-	size_t pos;
+	struct ses_process *p;
 	unsigned i;
 
-	for (i = 0; i < b->late.nlibs; i++) {
-		if (b->late.libs[i]->row->group != group || !b->late.libs[i]->plan.sites.len)
-			continue;
-		att_remove(b->att, &b->late.libs[i]->plan);
-		for (pos = 0; (e = hash_next(&b->late.in, &pos));)
-			if (e->b == i)
-				e->val = 0;
-	}
+	for (i = 0; i < b->late.nlibs; i++)
+		if (b->late.libs[i]->row->group == group && b->late.libs[i]->plan.sites.len)
+			att_remove(b->att, &b->late.libs[i]->plan);
+	for (p = b->ses->processes.first; p; p = p->next)
+		if (ses_build_of(b->ses, p->tgid) == b)
+			forget_group(p, group);
 }
 
 static void choose_cuda(struct ses_build *b, bool spans)
@@ -369,14 +376,15 @@ uint64_t ses_late_launches(const struct session *ses)
 	return sum;
 }
 
-void ses_late_fork(struct session *ses, pid_t child, pid_t parent)
+void ses_late_fork(struct session *ses, struct ses_process *child, uint32_t parent)
 {
-	struct ses_build *b = ses_build_of(ses, (uint32_t)parent);
-	unsigned i;
+	const struct ses_process *p = ses_process_of(ses, parent);
+	struct late_lib **at;
 
-	for (i = 0; i < b->late.nlibs; i++)
-		if (is_in(b, parent, i))
-			attach_lib(b, child, i);
+	if (!p)
+		return;
+	EACH_LATE(p, at)
+	attach_lib(ses_build_of(ses, parent), child, *at);
 }
 
 /* Attaches shared links to all libraries that are probed. */
@@ -394,10 +402,9 @@ int ses_late_share(struct ses_build *b, struct err *e)
 void ses_late_keep(struct ses_build *b, enum late_kept kept)
 {
 	const enum late_kept before = b->late.kept;
-	const struct hash_entry *entry;
-	struct late_lib *lib;
+	struct late_lib *lib, **at;
+	struct ses_process *p;
 	struct err e = {0};
-	size_t pos = 0;
 	unsigned i;
 
 	b->late.kept = kept;
@@ -406,34 +413,27 @@ void ses_late_keep(struct ses_build *b, enum late_kept kept)
 		if (lib->plan.sites.len && late_stays(lib, before) && !late_stays(lib, kept))
 			att_remove(b->att, &lib->plan);
 	}
-	while ((entry = hash_next(&b->late.in, &pos))) {
-		lib = b->late.libs[entry->b];
-		if (entry->val && !late_stays(lib, before) && late_stays(lib, kept) &&
-		    att_add(b->att, &lib->plan, (pid_t)entry->a, &e))
-			refused(b->ses, &lib->lib, e.why);
+	for (p = b->ses->processes.first; p; p = p->next) {
+		if (ses_build_of(b->ses, p->tgid) != b)
+			continue;
+		EACH_LATE(p, at)
+		if (!late_stays(*at, before) && late_stays(*at, kept) &&
+		    att_add(b->att, &(*at)->plan, (pid_t)p->tgid, &e))
+			refused(b->ses, &(*at)->lib, e.why);
 	}
 }
 
 void ses_late_slice(struct ses_build *b, uint32_t tgid)
 {
+	const struct ses_process *p = ses_process_of(b->ses, tgid);
+	struct late_lib **at;
 	struct err e;
-	unsigned i;
 
-	for (i = 0; i < b->late.nlibs; i++)
-		if (is_in(b, (pid_t)tgid, i) && b->late.libs[i]->row->group != PROBE_LAUNCH &&
-		    !late_stays(b->late.libs[i], b->late.kept))
-			att_slice_add(b->att, &b->late.libs[i]->plan, tgid, &e);
-}
-
-void ses_late_leave(struct session *ses, pid_t tgid)
-{
-	struct ses_build *b;
-	uint64_t in;
-	unsigned i;
-
-	SES_EACH_BUILD(ses, b)
-	for (i = 0; i < b->late.nlibs; i++)
-		hash_del(&b->late.in, (uint64_t)tgid, i, &in);
+	if (!p)
+		return;
+	EACH_LATE(p, at)
+	if ((*at)->row->group != PROBE_LAUNCH && !late_stays(*at, b->late.kept))
+		att_slice_add(b->att, &(*at)->plan, tgid, &e);
 }
 
 void ses_late_free(struct ses_build *b)
@@ -443,7 +443,6 @@ void ses_late_free(struct ses_build *b)
 	for (i = 0; i < b->late.nlibs; i++)
 		free_lib(b->late.libs[i]);
 	free(b->late.libs);
-	hash_fini(&b->late.in);
 	hash_fini(&b->late.beyond);
 	b->late = (struct late){0};
 }

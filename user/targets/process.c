@@ -95,6 +95,7 @@ void ses_process_unplan(struct ses_process *p)
 {
 	free(p->place);
 	p->place = NULL;
+	buf_fini(&p->late);
 }
 
 static void process_free(struct ses_processes *all, struct ses_process *p)
@@ -102,7 +103,7 @@ static void process_free(struct ses_processes *all, struct ses_process *p)
 	*(p->prev ? &p->prev->next : &all->first) = p->next;
 	*(p->next ? &p->next->prev : &all->last) = p->prev;
 	hash_del(&all->of, p->tgid, 0, NULL);
-	free(p->place);
+	ses_process_unplan(p);
 	free(p);
 }
 

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/hash.h"
 #include "plan/plan.h"
 
@@ -49,6 +50,7 @@ struct ses_process {
 	enum ses_phase phase;
 	struct ses_target *of;	    /* the last one that fitted it; changes with the lock; NULL: none, or the first */
 	struct ses_place *place;    /* owned; NULL: it is neither planned nor watched */
+	struct buf late;	    /* struct late_lib *: the libraries of its build that are probed in it */
 	bool root;		    /* the user chose it, and it has not ended; changes with the lock */
 	int pidfd;		    /* of a root; -1: the session does not end with it */
 	struct ses_agent_of *agent; /* feature/agents/load.c: its agent, or one that is on its way; NULL: none */
@@ -74,7 +76,7 @@ void ses_process_move(struct session *ses, struct ses_process *p, enum ses_phase
 bool ses_phase_follows(enum ses_phase from, enum ses_phase to);
 /* A process that has not ended is planned from now on: it has this target, and these addresses. 0 or -ENOMEM. */
 int ses_process_plan(struct session *ses, struct ses_process *p, struct ses_target *of, const struct ses_place *place);
-/* Forgets where things are in a process. */
+/* Forgets what is mapped in a process. */
 void ses_process_unplan(struct ses_process *p);
 /* Forgets a process that has ended, except for what its records need. */
 void ses_process_end(struct session *ses, struct ses_process *p);

@@ -96,7 +96,7 @@ void ses_share_account(const struct session *ses, struct mdl_session *s);
 
 /*
  * late.c: libraries that a process maps while it runs. ses_late_look: probes those that it has mapped by now.
- * ses_late_fork: a child has those of its parent. ses_late_leave: a process has ended. With --gpu, only launches of
+ * ses_late_fork: a child has those of its parent. With --gpu, only launches of
  * CUDA are counted until ses_late_cuda() asks for spans of its calls, because CUPTI does not deliver them; it may
  * change as often as CUPTI comes and goes. ses_late_launches: launches that were counted so far, a lower bound; 0: not
  * probed. ses_late_keep: which of them are probed between slices from now on; ses_late_slice adds the others to the
@@ -106,11 +106,10 @@ bool ses_late_wanted(const struct ses_build *b);
 void ses_late_look(struct ses_build *b, struct tgt *t);
 void ses_late_cuda(struct session *ses, bool spans);
 uint64_t ses_late_launches(const struct session *ses);
-void ses_late_fork(struct session *ses, pid_t child, pid_t parent);
+void ses_late_fork(struct session *ses, struct ses_process *child, uint32_t parent);
 int ses_late_share(struct ses_build *b, struct err *e);
 void ses_late_keep(struct ses_build *b, enum late_kept kept);
 void ses_late_slice(struct ses_build *b, uint32_t tgid);
-void ses_late_leave(struct session *ses, pid_t tgid);
 void ses_late_free(struct ses_build *b);
 
 #endif
