@@ -149,31 +149,35 @@ uint64_t ses_agent_is_finalizing(struct session *ses, uint32_t tgid)
 	return addr;
 }
 
+struct agt_opts ses_agent_opts(const struct session *ses)
+{
+	return (struct agt_opts){.calls = ses->o->agent,
+				 .gpu = ses->o->gpu,
+				 .cupti = ses->o->cupti,
+				 .kernels = ses->o->metrics.pattern,
+				 .kernel_launches = ses->o->metrics.each,
+				 .kernel_replay = ses->o->metrics.replay,
+				 .numbers = ses->details & MXBPF_DETAIL_SEQ,
+				 .args = ses->details & MXBPF_DETAIL_ARGS,
+				 .python = wants_stacks(ses) ? sym_python(ses->first->symbols) : NULL,
+				 .stacks_of_memory = ses->o->memory};
+}
+
 int ses_agent_open(struct session *ses, struct err *e)
 {
 	const struct ses_target *first = &ses->targets[0];
 	const bool memory = first->plan.agent_memory.nhooks && first->plan.opts.groups & PROBE_MEM;
-	struct agt_opts ao = {.calls = ses->o->agent,
-			      .gpu = ses->o->gpu,
-			      .cupti = ses->o->cupti,
-			      .kernels = ses->o->metrics.pattern,
-			      .kernel_launches = ses->o->metrics.each,
-			      .kernel_replay = ses->o->metrics.replay,
-			      .memory = ses->o->agent && memory,
-			      .numbers = ses->details & MXBPF_DETAIL_SEQ,
-			      .args = ses->details & MXBPF_DETAIL_ARGS,
-			      .python = wants_stacks(ses) ? sym_python(ses->first->symbols) : NULL,
-			      .stacks_of_memory = ses->o->memory,
-			      .is_finalizing = ses_agent_is_finalizing(ses, (uint32_t)tgt_pid(first->tgt)),
-			      .children = ses_follows(ses),
-			      .beside = ses_nvtx_beside(&ses->nvtx.first),
-			      .launched = ses->o->command,
-			      .on_entry = on_entry,
-			      .ctx = ses};
+	struct agt_opts ao = ses_agent_opts(ses);
 
 	if (!ses->o->agent && !ses->o->gpu)
 		return 0;
-	ses->agent.memory = ao.memory;
+	ao.memory = ses->agent.memory = ses->o->agent && memory;
+	ao.is_finalizing = ses_agent_is_finalizing(ses, (uint32_t)tgt_pid(first->tgt));
+	ao.children = ses_follows(ses);
+	ao.beside = ses_nvtx_beside(&ses->nvtx.first);
+	ao.launched = ses->o->command;
+	ao.on_entry = on_entry;
+	ao.ctx = ses;
 	ses->agent.gpu_late = !ses->o->agent && !ses_gpu_uses(ses, first->tgt);
 	ao.patient = is_later(ses) && !ses->o->command;
 	if (agts_open((uint32_t)ses->o->ring_bytes, ses->o->gpu, &ses->agents.all, e) ||

@@ -54,6 +54,7 @@ struct ses_agent {
 int ses_agent(struct session *ses, const struct ses_target *of, struct err *e);
 bool ses_agent_could(const struct session *ses); /* true if the agent can be used in the first target */
 int ses_agent_open(struct session *ses, struct err *e);
+struct agt_opts ses_agent_opts(const struct session *ses); /* those of all processes */
 /* With --py-stacks: an address in the interpreter of a process, see agt_opts. 0: it has none. */
 uint64_t ses_agent_is_finalizing(struct session *ses, uint32_t tgid);
 int ses_agent_await(struct session *ses, struct err *e);

@@ -20,14 +20,6 @@ bool ses_follows(const struct session *ses)
 	return !ses->o->no_follow;
 }
 
-/* Each process is counted once, because its loader or its next program may cause another sighting. */
-static void count_unfollowed(struct session *ses, struct ses_process *p, bool unfollowed)
-{
-	ses->about.unfollowed += unfollowed;
-	ses->about.unfollowed -= p->counted;
-	p->counted = unfollowed;
-}
-
 /*
  * All processes of the machine are looked at, and its init, which runs no job, may be hidden even from root. In a
  * container the first process can be the job.
@@ -160,8 +152,9 @@ static int joined(struct session *ses, struct ses_process *p, int err, const str
 	uint64_t gap_ns = gap_of(ses, at);
 
 	err = err ? err : ses_roots_join(ses, (pid_t)p->tgid);
-	count_unfollowed(ses, p, err);
 	if (err) {
+		ses->about.unfollowed += !p->counted; /* its loader or its next program may cause another sighting */
+		p->counted = true;
 		ses_agent_leave(ses, p);
 		ses_process_unplan(p);
 		if (p->phase != SES_NO_ROOM)
@@ -169,6 +162,8 @@ static int joined(struct session *ses, struct ses_process *p, int err, const str
 		return err;
 	}
 	ses_process_move(ses, p, SES_WATCHED);
+	ses->about.unfollowed -= p->counted; /* before, its loader had mapped only a part of what is probed */
+	p->counted = false;
 	ses->about.followed++;
 	ses_role_join(ses, p->tgid, at && at->seen.kind == MXBPF_SIGHT_FORK ? at->seen.parent : 0);
 	ses_share_gap(ses, p->tgid, gap_ns);
@@ -254,21 +249,6 @@ static void watch_late(struct session *ses, pid_t tgid)
 	tgt_close(t);
 }
 
-/* Returns true if the process has a runtime, and its role is wanted. One of its children may have both. */
-static bool is_wanted(const struct session *ses, struct tgt *t)
-{
-	return plan_has_runtime(t, &ses->want) && ses_role_fits(ses, t);
-}
-
-/* Reads the maps again, for libraries that were mapped before the loader was watched. */
-static int open_anew(struct tgt **t, struct err *e)
-{
-	pid_t pid = tgt_pid(*t);
-
-	tgt_close(*t);
-	return tgt_open(pid, t, e);
-}
-
 /* The loader may still be mapping libraries. Another sighting comes when it has finished. */
 static void look_again(struct session *ses, struct tgt *t)
 {
@@ -302,37 +282,26 @@ static bool is_unfit(const struct session *ses, struct tgt *t)
 	return u < end && !tgt_peek_usage(u->pid, &now) && now.started == u->started;
 }
 
-/* Takes the process as the first one with a runtime, if it is fit for that. */
-static bool is_first(struct session *ses, struct ses_process *p, struct tgt *t)
-{
-	if (!is_wanted(ses, t)) {
-		ses_process_move(ses, p, SES_WAITS);
-	} else if (ses->o->omp && p->phase != SES_HALF && !plan_has_openmp(t)) {
-		ses_process_move(ses, p, SES_HALF);
-		look_again(ses, t);
-	} else if (is_unfit(ses, t)) {
-		ses_process_move(ses, p, SES_LATER);
-	} else {
-		ses_process_move(ses, p, SES_PLANNED);
-		ses->targets[0].tgt = t;
-		return true;
-	}
-	return false;
-}
-
-/* On success the target may belong to the session. */
+/* Moves a process to the phase that follows from what it has mapped. The session may take *t, which is NULL then. */
 static int look_at(struct session *ses, struct ses_process *p, struct tgt **t, const struct sight *at, uint64_t execs,
 		   struct err *e)
 {
+	const bool first = !ses->targets[0].tgt;
 	int err = 0;
 
-	if (p->phase == SES_WATCHED) {
-		ses_late_look(ses_build_of(ses, p->tgid), *t);
-	} else if (!is_wanted(ses, *t)) {
-		ses_process_move(ses, p, SES_WAITS);
-	} else if (!ses->first->att) {
+	if (!plan_has_runtime(*t, &ses->want) || !ses_role_fits(ses, *t)) { /* one of its children may have both */
+		if (p->phase != SES_WATCHED)
+			ses_process_move(ses, p, SES_WAITS);
+	} else if (first && ses->o->omp && p->phase != SES_HALF && !plan_has_openmp(*t)) {
+		ses_process_move(ses, p, SES_HALF);
+		look_again(ses, *t);
+	} else if (first ? is_unfit(ses, *t) : !ses->first->att) {
 		ses_process_move(ses, p, SES_LATER);
-	} else if (att_has(ses->first->att, (pid_t)p->tgid, NULL)) { /* BPF has made a child a target */
+	} else if (first) {
+		ses_process_move(ses, p, SES_PLANNED);
+		ses->targets[0].tgt = *t;
+		*t = NULL;
+	} else if (p->phase == SES_WATCHED || att_has(ses->first->att, (pid_t)p->tgid, NULL)) {
 		ses_late_look(ses_build_of(ses, p->tgid), *t);
 	} else {
 		err = attach_to(ses, p, t, at, execs, e);
@@ -365,14 +334,12 @@ int follow_look(struct session *ses, uint32_t tgid, const struct sight *at, stru
 	if (err)
 		return err;
 	if (!plan_has_runtime(t, &ses->want) && follow_loader(ses, t)) {
-		err = open_anew(&t, e);
+		tgt_close(t); /* libraries may have been mapped before the loader was watched */
+		err = tgt_open((pid_t)tgid, &t, e);
 		if (err)
 			return err;
 	}
-	if (ses->targets[0].tgt)
-		err = look_at(ses, p, &t, at, execs, e);
-	else if (is_first(ses, p, t))
-		return 0;
+	err = look_at(ses, p, &t, at, execs, e);
 	tgt_close(t);
 	return err;
 }
@@ -500,40 +467,24 @@ static int (*const sights[])(struct session *ses, const struct sight *at, struct
 	[MXBPF_SIGHT_EXIT] = sight_exit, [MXBPF_SIGHT_NEW] = sight_new,
 };
 
-/* Returns true if a process is followed that has this target, or a target of this build. */
-static bool is_used(const struct session *ses, const struct ses_target *of, const struct ses_build *b)
-{
-	const struct ses_process *p = ses->processes.first;
-
-	while (p && (p->phase != SES_WATCHED || (p->of != of && p->of->build != b)))
-		p = p->next;
-	return p;
-}
-
 /*
  * Sources of a build and the plan of a copy stay until the end of the session. If all that had one have ended, a new
  * session has room for those that wait. What is known of a process, 2.5 KiB, stays as long.
  */
 static bool is_worn(const struct session *ses)
 {
-	const struct ses_process *p = ses->processes.first;
-	const struct ses_build *b;
-	bool worn = false;
-	unsigned i;
+	unsigned builds = (1u << ses->nbuilds) - 1, targets = (1u << SES_TARGETS_MAX) - 1; /* without a process */
+	const struct ses_process *p;
+	bool waits = false;
 
-	if (!ses->o->renews)
-		return false;
-	if (ses->follow->left >= LEFT_MAX)
-		return true;
-	while (p && p->phase != SES_NO_ROOM)
-		p = p->next;
-	if (!p)
-		return false;
-	SES_EACH_BUILD(ses, b)
-	worn |= !is_used(ses, NULL, b);
-	for (i = 0; ses->ntargets == SES_TARGETS_MAX && i < ses->ntargets; i++)
-		worn |= !is_used(ses, &ses->targets[i], NULL);
-	return worn;
+	for (p = ses->processes.first; p; p = p->next) {
+		waits |= p->phase == SES_NO_ROOM;
+		if (p->phase != SES_WATCHED)
+			continue;
+		builds &= ~(1u << p->of->build->number);
+		targets &= ~(1u << (p->of - ses->targets));
+	}
+	return ses->follow->left >= LEFT_MAX || (waits && (builds || (ses->ntargets == SES_TARGETS_MAX && targets)));
 }
 
 bool ses_worn(const struct session *ses)
@@ -556,7 +507,7 @@ void ses_sweep(struct session *ses)
 		if (!p->root)
 			ses_process_end(ses, p);
 	}
-	if (!ses->worn && is_worn(ses)) {
+	if (ses->o->renews && !ses->worn && is_worn(ses)) {
 		ses_detail(ses, "the session begins anew, because %s",
 			   ses->follow->left >= LEFT_MAX
 				   ? "many processes have ended"
@@ -662,17 +613,6 @@ bool ses_sight_waits(const struct session *ses)
 int ses_sight_fd(const struct session *ses)
 {
 	return ses->follow ? watch_fd(ses->follow->watch) : -1;
-}
-
-/* Calls fn for every plan that is in use, at least once each. */
-int ses_follow_plans(struct session *ses, int (*fn)(struct session *ses, struct plan *p, struct err *e), struct err *e)
-{
-	int err = 0;
-	unsigned i;
-
-	for (i = 0; !err && i < ses->ntargets; i++)
-		err = fn(ses, &ses->targets[i].plan, e);
-	return err;
 }
 
 struct watch *ses_follow_watch(const struct session *ses)

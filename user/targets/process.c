@@ -47,32 +47,28 @@ struct ses_process *ses_process_of(const struct session *ses, uint32_t tgid)
 	return at ? (struct ses_process *)(uintptr_t)*at : NULL;
 }
 
-static struct ses_process *process_new(struct ses_processes *all, uint32_t tgid)
-{
-	struct ses_process *p = calloc(1, sizeof(*p));
-	uint64_t *at = p ? hash_put(&all->of, tgid, 0) : NULL;
-
-	if (!at) {
-		free(p);
-		return NULL;
-	}
-	*at = (uintptr_t)p;
-	*p = (struct ses_process){.tgid = tgid, .prev = all->last};
-	*(p->prev ? &p->prev->next : &all->first) = p;
-	all->last = p;
-	return p;
-}
-
 struct ses_process *ses_process_add(struct session *ses, uint32_t tgid)
 {
+	struct ses_processes *all = &ses->processes;
 	struct ses_process *p = ses_process_of(ses, tgid);
+	uint64_t *at;
 
 	if (p && p->phase == SES_GONE)
 		ses_process_move(ses, p, SES_SEEN);
 	if (p)
 		return p;
 	pthread_mutex_lock(&ses->lock);
-	p = process_new(&ses->processes, tgid);
+	p = calloc(1, sizeof(*p));
+	at = p ? hash_put(&all->of, tgid, 0) : NULL;
+	if (at) {
+		*at = (uintptr_t)p;
+		*p = (struct ses_process){.tgid = tgid, .prev = all->last};
+		*(p->prev ? &p->prev->next : &all->first) = p;
+		all->last = p;
+	} else {
+		free(p);
+		p = NULL;
+	}
 	pthread_mutex_unlock(&ses->lock);
 	return p;
 }

@@ -93,11 +93,6 @@ static bool may_share(const struct session *ses, const struct att_backend *b)
 	return b->shares && ses_follow_watch(ses) && ses_follows(ses) && ses->o->follow != SES_FOLLOW_FILTERED;
 }
 
-static int share_plan(struct session *ses, struct plan *p, struct err *e)
-{
-	return att_share(ses_build_of_plan(p)->att, p, e);
-}
-
 static void expect(void *ctx, pid_t pid)
 {
 	struct session *ses = ctx;
@@ -113,10 +108,12 @@ static void expect(void *ctx, pid_t pid)
 static int share_all(struct session *ses, struct err *e)
 {
 	struct ses_build *b;
-	int err;
+	unsigned i;
+	int err = 0;
 
 	ses_each_root(ses, expect, ses);
-	err = ses_follow_watch(ses) ? ses_follow_plans(ses, share_plan, e) : share_plan(ses, &ses->targets[0].plan, e);
+	for (i = 0; !err && i < ses->ntargets; i++)
+		err = att_share(ses->targets[i].build->att, &ses->targets[i].plan, e);
 	SES_EACH_BUILD(ses, b)
 	err = err ? err : ses_late_share(b, e);
 	if (!err && ses_follow_watch(ses))

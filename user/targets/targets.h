@@ -11,7 +11,6 @@
 #include "targets/builds.h"
 
 struct mdl_session;
-struct plan;
 struct session;
 struct ses_process;
 struct tgt;
@@ -47,9 +46,8 @@ int ses_await_pid(struct session *ses, struct err *e);
  */
 int ses_follow_open(struct session *ses, struct err *e);
 struct watch *ses_follow_watch(const struct session *ses); /* NULL: nothing is followed; borrowed */
-int ses_follow_plans(struct session *ses, int (*fn)(struct session *ses, struct plan *p, struct err *e), struct err *e);
-bool ses_follows(const struct session *ses); /* true if children are followed now */
-pid_t ses_root(const struct session *ses);   /* the command, or the process that the user named first */
+bool ses_follows(const struct session *ses);		   /* true if children are followed now */
+pid_t ses_root(const struct session *ses);		   /* the command, or the process that the user named first */
 int ses_follow(struct session *ses, struct err *e);
 void ses_go_on(struct session *ses);
 /*

@@ -85,26 +85,18 @@ static uint64_t is_finalizing_in(struct session *ses, const struct ses_process *
 static struct agt_opts opts_for(struct ses_agent_of *o, const struct ses_process *p, bool was_there)
 {
 	struct session *ses = o->ses;
+	struct agt_opts ao = ses_agent_opts(ses);
 
-	return (struct agt_opts){.calls = ses->o->agent,
-				 .gpu = ses->o->gpu,
-				 .cupti = ses->o->cupti,
-				 .kernels = ses->o->metrics.pattern,
-				 .kernel_launches = ses->o->metrics.each,
-				 .kernel_replay = ses->o->metrics.replay,
-				 .memory = ses->agent.memory && p->place->memory.nhooks,
-				 .numbers = ses->details & MXBPF_DETAIL_SEQ,
-				 .args = ses->details & MXBPF_DETAIL_ARGS,
-				 .python = ses->details & MXBPF_DETAIL_STACK ? sym_python(ses->first->symbols) : NULL,
-				 .stacks_of_memory = ses->o->memory,
-				 .is_finalizing = is_finalizing_in(ses, p),
-				 .launched = ses->launch.pid,
-				 .patient = !ses->launch.pid,
-				 .children = true,
-				 .beside = ses_nvtx_beside(&o->nvtx),
-				 .eager = was_there && !ses->launch.pid,
-				 .on_entry = on_entry,
-				 .ctx = o};
+	ao.memory = ses->agent.memory && p->place->memory.nhooks;
+	ao.is_finalizing = is_finalizing_in(ses, p);
+	ao.launched = ses->launch.pid;
+	ao.patient = !ses->launch.pid;
+	ao.eager = was_there && !ses->launch.pid;
+	ao.children = true;
+	ao.beside = ses_nvtx_beside(&o->nvtx);
+	ao.on_entry = on_entry;
+	ao.ctx = o;
+	return ao;
 }
 
 static int open_and_add(struct ses_agent_of *o, const struct ses_process *p, const struct agt_opts *ao, struct err *e)
