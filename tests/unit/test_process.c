@@ -99,8 +99,8 @@ int main(void)
 			ses_process_end(&ses, p);
 		}
 		CHECK(!ses_process_of(&ses, 10) && ses_build_of(&ses, 10) == &ses.builds[0]);
-		CHECK(ses_process_of(&ses, 11)->phase == SES_GONE && ses_build_of(&ses, 11) == &ses.builds[1]);
-		CHECK(!ses_process_of(&ses, 11)->place);
+		p = ses_process_of(&ses, 11);
+		CHECK(p && p->phase == SES_GONE && !p->place && ses_build_of(&ses, 11) == &ses.builds[1]);
 		CHECK(ses_process_add(&ses, 11)->phase == SES_SEEN && !ses.processes.wrong);
 	}
 	ses_processes_free(&ses);
