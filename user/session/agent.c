@@ -408,7 +408,8 @@ static bool in_window(const struct session *ses, const struct mxbpf_rec *r)
 /* Adds a span with its cost behind it. Returns 0 or -ENOMEM. */
 static int put_with_cost(struct buf *b, struct mxbpf_span *s)
 {
-	const uint16_t form = s->h.size < MXBPF_SPAN_BYTES_WHOLE ? s->h.size : MXBPF_SPAN_BYTES_WHOLE;
+	const uint16_t least = s->h.size > MXBPF_SPAN_BYTES_PLAIN ? s->h.size : MXBPF_SPAN_BYTES_PLAIN;
+	const uint16_t form = least < MXBPF_SPAN_BYTES_WHOLE ? least : MXBPF_SPAN_BYTES_WHOLE;
 
 	s->h.size = (uint16_t)MXBPF_WITH_COST(form);
 	return buf_put(b, s, form) || buf_put(b, &s->cost, sizeof(s->cost)) ? -ENOMEM : 0;

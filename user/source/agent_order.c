@@ -15,8 +15,6 @@
 #define MOMENTS_BYTES (32u << 20) /* of memory that waits */
 #define BLOCKS_MAX    (1u << 18)  /* live blocks whose size is known */
 #define AT_ONCE_BYTES (1u << 20)  /* of records that are delivered at once: folding them takes several times as much */
-/* What the agent knows of a span: less to copy and to sort. */
-#define CALL_BYTES MXBPF_SPAN_BYTES_DETAILS
 
 /* Memory that is allocated, or freed: then bytes may be 0. Or an annotation that begins: then only its name is known.
  */
@@ -142,17 +140,20 @@ static void on_range(struct proc *p, const struct mxbpf_agent_call *c)
 	add_moment(a, &m);
 }
 
-/* Appends the record of a call to those that wait for their turn. 0 or -ENOMEM. */
+/* Appends the record of a call to those that wait for their turn, as short as it can be. 0 or -ENOMEM. */
 static int agent_order_add_call(struct proc *p, const struct mxbpf_agent_call *c)
 {
 	struct agent_source *a = p->of;
-	struct mxbpf_span *s = a->spans.len < SPANS_BYTES ? buf_add(&a->spans, CALL_BYTES) : NULL;
+	const uint64_t args_id = list_id(p, c->args, MXBPF_AGENT_LIST_ARGS);
+	const uint64_t stack_id = list_id(p, c->stack, MXBPF_AGENT_LIST_STACK);
+	const bool details = c->seq || c->origin || args_id || stack_id;
+	const uint16_t bytes = details ? MXBPF_SPAN_BYTES_DETAILS : MXBPF_SPAN_BYTES_MIN;
+	struct mxbpf_span *s = a->spans.len < SPANS_BYTES ? buf_add(&a->spans, bytes) : NULL;
 
 	if (!s)
 		return -ENOMEM;
-	memset(s, 0, CALL_BYTES);
-	s->h = (struct mxbpf_rec){
-		.kind = MXBPF_SPAN, .size = MXBPF_SPAN_BYTES_PLAIN, .tgid = p->tgid, .ts_ns = c->start_ns};
+	memset(s, 0, bytes);
+	s->h = (struct mxbpf_rec){.kind = MXBPF_SPAN, .size = bytes, .tgid = p->tgid, .ts_ns = c->start_ns};
 	s->dur_ns = c->dur_ns ? c->dur_ns : 1;
 	s->self_ns = c->self_ns;
 	s->name_id = name_id(p, c->name);
@@ -160,16 +161,17 @@ static int agent_order_add_call(struct proc *p, const struct mxbpf_agent_call *c
 	s->end_tid = c->end_tid;
 	s->cls = MXBPF_CLASS_OPERATOR;
 	s->flags = (uint8_t)span_flags(c->scope, c->flags);
-	s->args_id = list_id(p, c->args, MXBPF_AGENT_LIST_ARGS);
-	s->stack_id = list_id(p, c->stack, MXBPF_AGENT_LIST_STACK);
-	s->seq = c->seq;
-	s->origin = c->origin;
-	if (s->seq || s->origin || s->args_id || s->stack_id)
-		s->h.size = MXBPF_SPAN_BYTES_DETAILS;
-	if (s->args_id)
+	if (details) {
+		s->args_id = args_id;
+		s->stack_id = stack_id;
+		s->seq = c->seq;
+		s->origin = c->origin;
+	}
+	if (args_id)
 		__atomic_fetch_add(&a->counts.args, 1, __ATOMIC_RELAXED);
-	if (s->stack_id)
+	if (stack_id)
 		__atomic_fetch_add(&a->counts.stacks, 1, __ATOMIC_RELAXED);
+	a->nspans++;
 	return a->calls ? calls_ended(a->calls, s) : 0;
 }
 
@@ -217,19 +219,12 @@ static void sort_moments(struct buf *b)
 		qsort(b->data, n, sizeof(*m), agent_order_by_time);
 }
 
-static struct mxbpf_span *call_at(const struct agent_source *a, size_t i)
-{
-	return buf_place(&a->spans, i * CALL_BYTES);
-}
-
 /* Returns 0, the number of calls that are left. */
 static size_t lose_calls(struct agent_source *a)
 {
-	const size_t n = a->spans.len / CALL_BYTES;
-
-	__atomic_fetch_add(&a->lost, n, __ATOMIC_RELAXED);
-	__atomic_fetch_sub(&a->stored, n, __ATOMIC_RELAXED);
-	a->spans.len = 0;
+	__atomic_fetch_add(&a->lost, a->nspans, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&a->stored, a->nspans, __ATOMIC_RELAXED);
+	a->spans.len = a->nspans = 0;
 	return 0;
 }
 
@@ -239,17 +234,20 @@ static size_t lose_calls(struct agent_source *a)
  */
 static size_t order_calls(struct agent_source *a, uint64_t until_ns)
 {
-	const size_t n = a->spans.len / CALL_BYTES;
-	size_t i, due = 0;
+	const struct mxbpf_rec *r;
+	size_t pos = 0, due = 0;
+	uint64_t end_ns;
 	struct timed *t;
 
 	a->order.len = 0;
-	t = n ? buf_add(&a->order, n * sizeof(*t)) : NULL;
+	t = a->nspans ? buf_add(&a->order, a->nspans * sizeof(*t)) : NULL;
 	if (!t)
 		return lose_calls(a);
-	for (i = 0; i < n; i++)
-		if (end_of(call_at(a, i)) <= until_ns)
-			t[due++] = (struct timed){end_of(call_at(a, i)), i};
+	while ((r = kind_next(a->spans.data, a->spans.len, &pos))) {
+		end_ns = end_of((const void *)r);
+		if (end_ns <= until_ns)
+			t[due++] = (struct timed){end_ns, (uintptr_t)r};
+	}
 	a->order.len = due * sizeof(*t);
 	return timed_sort(&a->order, &a->spare) ? lose_calls(a) : due;
 }
@@ -257,13 +255,19 @@ static size_t order_calls(struct agent_source *a, uint64_t until_ns)
 /* Keeps the calls that ended after until_ns for later. */
 static void keep_calls(struct agent_source *a, uint64_t until_ns)
 {
-	const size_t n = a->spans.len / CALL_BYTES;
-	size_t i, kept = 0;
+	const struct mxbpf_rec *r;
+	size_t pos = 0, kept = 0, size;
 
-	for (i = 0; i < n; i++)
-		if (end_of(call_at(a, i)) > until_ns)
-			memmove(call_at(a, kept++), call_at(a, i), CALL_BYTES);
-	a->spans.len = kept * CALL_BYTES;
+	a->nspans = 0;
+	while ((r = kind_next(a->spans.data, a->spans.len, &pos))) {
+		if (end_of((const void *)r) <= until_ns)
+			continue;
+		size = r->size;
+		memmove(a->spans.data + kept, r, size);
+		kept += size;
+		a->nspans++;
+	}
+	a->spans.len = kept;
 }
 
 static void keep_moments(struct agent_source *a, size_t from)
@@ -370,7 +374,7 @@ static void put_records(struct agent_source *a, uint64_t until_ns)
 	sort_moments(&a->moments);
 	m = (const void *)a->moments.data;
 	for (i = 0; i < n; i++) {
-		s = call_at(a, t[i].what);
+		s = (const void *)(uintptr_t)t[i].what;
 		for (; k < nmoments && m[k].ns <= t[i].ns; deliver_some(a))
 			put_moment(a, &m[k++]);
 		agent_order_put(a, s, s->h.size);

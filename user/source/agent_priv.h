@@ -66,11 +66,12 @@ struct agent_source {
 
 	pthread_mutex_t ordering; /* protects taking items from the queue, and these members */
 	struct buf spans;	  /* of calls not yet delivered, as they came */
-	struct buf order, spare;  /* struct timed: ends and places of spans; memory for sorting */
-	struct buf moments;	  /* struct moment, unsorted: memory not yet delivered */
-	struct hash blocks;	  /* address of a live block, its process and device -> its bytes */
-	struct buf texts;	  /* names of one delivery */
-	struct buf recs;	  /* other records of one delivery */
+	size_t nspans;
+	struct buf order, spare; /* struct timed: ends and addresses of spans; memory for sorting */
+	struct buf moments;	 /* struct moment, unsorted: memory not yet delivered */
+	struct hash blocks;	 /* address of a live block, its process and device -> its bytes */
+	struct buf texts;	 /* names of one delivery */
+	struct buf recs;	 /* other records of one delivery */
 	uint64_t list[MXBPF_AGENT_LIST_WORDS];
 
 	uint64_t stored, lost;		/* atomic; lost counts calls for which there was no memory */

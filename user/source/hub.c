@@ -16,7 +16,7 @@
 struct held {
 	struct held *next;
 	size_t len, size;
-	uint64_t first_ns; /* the earliest end */
+	uint64_t first_ns, last_ns; /* the earliest end, and the latest */
 	char recs[];
 };
 
@@ -177,8 +177,14 @@ static void release_source(struct src_hub *h, struct src *s, uint64_t until_ns)
 
 	s->newest = NULL;
 	while ((b = *at)) {
-		if (b->first_ns <= until_ns)
+		if (b->last_ns < until_ns && b->len >= PASSED_BYTES && b->len <= sizeof(h->due)) { /* without a copy */
+			pass_on(h, s);
+			h->fn(h->ctx, s->number, b->recs, b->len);
+			h->held_bytes -= b->len;
+			b->len = 0;
+		} else if (b->first_ns <= until_ns) {
 			release_batch(h, s, b, until_ns);
+		}
 		if (b->len) {
 			s->newest = b;
 			at = &b->next;
@@ -240,6 +246,7 @@ static int hub_hold(struct src_hub *h, struct src *s, const void *recs, size_t b
 			__atomic_fetch_add(&s->late, 1, __ATOMIC_RELAXED);
 		h->newest_ns = end_ns > h->newest_ns ? end_ns : h->newest_ns;
 		b->first_ns = end_ns < b->first_ns ? end_ns : b->first_ns;
+		b->last_ns = end_ns > b->last_ns ? end_ns : b->last_ns;
 	}
 	return 0;
 }
