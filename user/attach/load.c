@@ -146,16 +146,20 @@ static bool any_row(const struct att *a, bool (*is)(const struct mxbpf_row *row)
 	return i < a->nvariants;
 }
 
-/* Shrinks maps that no row fills to one entry. The kernel allocates these maps at once. */
+/*
+ * Shrinks maps that no row fills to one entry. The kernel allocates these maps at once. With the agent only ranges, and
+ * calls in libraries that are mapped later, nest or end by key.
+ */
 static void choose_sizes_by_rows(struct att *a)
 {
-	if (!any_row(a, ends_by_key))
-		bpf_map__set_max_entries(a->skel->maps.open_keys, 1);
+	const unsigned part = a->skel->rodata->cfg_agent ? 4 : 1;
+
+	bpf_map__set_max_entries(a->skel->maps.open_keys, any_row(a, ends_by_key) ? MXBPF_KEYS_MAX / part : 1);
 	if (!any_row(a, notes))
 		bpf_map__set_max_entries(a->skel->maps.noted, 1);
 	if (!any_row(a, pushes))
 		bpf_map__set_max_entries(a->skel->maps.pushed, 1);
-	a->nslots = any_row(a, nests) ? MXBPF_SLOTS_MAX : MXBPF_THREADS_MAX;
+	a->nslots = MXBPF_THREADS_MAX + (any_row(a, nests) ? MXBPF_SLOTS_DEEP / part : 0);
 	bpf_map__set_max_entries(a->skel->maps.threads, (__u32)a->nslots);
 }
 
@@ -306,7 +310,7 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	if (!o->verbose)
 		backend_quiet();
-	a->ring_bytes = o->ring_bytes ? o->ring_bytes : MXBPF_RING_BYTES;
+	a->ring_bytes = o->ring_bytes ? o->ring_bytes : MXBPF_RING_BYTES / (o->agent ? 2 : 1);
 	a->trap_measured = o->sister && o->sister->trap_measured;
 	a->trap_hit_ns = a->trap_measured ? o->sister->trap_hit_ns : 0;
 	err = choose_backend(a, p, o->backend, e);
