@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "feature/cost/cost.h"
 #include "metrics/priv.h"
 #include "model/feature.h"
 #include "view/sheet.h"
@@ -69,16 +68,6 @@ struct taking {
 	bool worth; /* the row is large enough for a name of its own */
 };
 
-static uint32_t process_of(const struct view_sheet *sh, const void *row)
-{
-	const struct tbl_column *c;
-
-	for (c = sh->columns; c->bytes; c++)
-		if (c->type == TBL_PID || (c->key && !strcmp(c->key, "pid")))
-			return (uint32_t)view_cell_number(c, row);
-	return 0;
-}
-
 /* Names that look the same in the label are one. */
 static void label_text(struct taking *t, const struct met_process *p, const struct view_sheet *sh,
 		       const struct tbl_column *c, const void *row, struct met_labels *l)
@@ -97,7 +86,7 @@ static void label_text(struct taking *t, const struct met_process *p, const stru
 static bool label_row(struct taking *t, const struct view_sheet *sh, const void *row, struct met_labels *l,
 		      struct met_labels *nameless)
 {
-	const uint32_t tgid = process_of(sh, row);
+	const uint32_t tgid = view_row_process(sh, row);
 	const struct met_process *p = tgid ? met_process_of(t->m, t->in, tgid) : NULL;
 	const struct tbl_column *c;
 
@@ -117,11 +106,8 @@ static bool label_row(struct taking *t, const struct view_sheet *sh, const void 
 /* Returns false if the column is no metric, or if its value is not known. */
 static bool has_number(const struct taking *t, const struct tbl_column *c, const void *row, uint64_t *n)
 {
-	if (!c->metric || !view_is_asked(&t->s, c) || !view_has_value(c, row) ||
-	    (c->metric->of_calls && cost_lacks_iterations(t->in->model)))
-		return false;
-	*n = view_cell_number(c, row);
-	return *n != TBL_UNKNOWN;
+	*n = c->metric ? view_cell_number(c, row) : 0;
+	return c->metric && view_is_known(&t->s, c, row);
 }
 
 /* The largest number of a row. */
@@ -189,15 +175,13 @@ int met_take_tables(struct met *m, const struct mdl_interval *in)
 {
 	static const struct view_ops ops = {.name = "metrics", .sheet = take_sheet};
 	static const struct view_opts opts;
-	const struct view_input input = {.session = in->session, .model = in->model};
-	struct err e = {0};
-	struct taking t = {.s = {.ops = &ops, .in = &input, .opts = &opts, .err = &e}, .m = m, .in = in};
+	struct taking t = {.s = {.ops = &ops, .opts = &opts}, .m = m, .in = in};
 	const struct view_sheet *const *sh;
 	int err = 0;
 
 	make_families();
 	for (sh = view_sheets; !err && *sh; sh++)
 		if (!(*sh)->of_class && has_metrics(*sh))
-			err = view_write_sheet(&t.s, *sh);
+			err = view_read_sheet(&t.s, in, *sh);
 	return err;
 }

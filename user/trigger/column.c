@@ -9,16 +9,6 @@
 #include "feature/cost/cost.h"
 #include "trigger/priv.h"
 
-static bool is_member(const struct view_sheet *sh, const char *table, size_t n)
-{
-	char whole[64];
-
-	if (!sh->member || sh->of_class)
-		return false;
-	snprintf(whole, sizeof(whole), "%s%s%s", sh->member, sh->list ? "." : "", sh->list ? sh->list : "");
-	return strlen(whole) == n && !strncmp(whole, table, n);
-}
-
 static bool is_number(const struct tbl_column *c)
 {
 	return c->key && !c->generate &&
@@ -28,11 +18,7 @@ static bool is_number(const struct tbl_column *c)
 
 bool trg_find_table(struct trg *t, const char *table, size_t n)
 {
-	const struct view_sheet *const *sh = view_sheets;
-
-	while (*sh && !is_member(*sh, table, n))
-		sh++;
-	t->sheet = *sh;
+	t->sheet = view_sheet_find(table, n);
 	return t->sheet;
 }
 
@@ -69,24 +55,13 @@ struct look {
 	bool found;
 };
 
-static double value_of(const struct tbl_column *c, const void *row)
-{
-	uint64_t n;
-
-	if (view_is_double(c))
-		return view_cell_double(c, row);
-	n = view_cell_number(c, row);
-	if (c->flags & TBL_SIGNED)
-		return (double)(int64_t)n;
-	return n == TBL_UNKNOWN ? -1 : (double)n;
-}
-
 static bool is_above(const struct trg *t, const void *row)
 {
 	const enum tbl_type type = t->column.type;
 	const bool whole = type == TBL_NS || type == TBL_BYTES || type == TBL_RATE;
 
-	return view_has_value(&t->column, row) && value_of(&t->column, row) > (whole ? (double)t->limit : t->share);
+	return view_has_value(&t->column, row) &&
+	       view_cell_value(&t->column, row) > (whole ? (double)t->limit : t->share);
 }
 
 /* Returns true if no name is asked for, or a text or the device of the row matches. `first`: the first of these texts.
@@ -115,16 +90,6 @@ static bool is_named(const struct look *l, const struct view_sheet *sh, const vo
 	return matches;
 }
 
-static uint32_t process_of(const struct view_sheet *sh, const void *row)
-{
-	const struct tbl_column *c;
-
-	for (c = sh->columns; c->bytes; c++)
-		if (c->type == TBL_PID)
-			return (uint32_t)view_cell_number(c, row);
-	return 0;
-}
-
 static int look_at_rows(struct view *s, const struct view_sheet *sh, const void *table)
 {
 	struct look *l = (struct look *)s;
@@ -142,8 +107,8 @@ static int look_at_rows(struct view *s, const struct view_sheet *sh, const void 
 		if (!is_above(l->t, row) || !is_named(l, sh, row, first))
 			continue;
 		l->found = true;
-		if (process_of(sh, row))
-			snprintf(process, sizeof(process), " of process %" PRIu32, process_of(sh, row));
+		if (view_row_process(sh, row))
+			snprintf(process, sizeof(process), " of process %" PRIu32, view_row_process(sh, row));
 		text = view_people_text(s, c, row, cell);
 		snprintf(l->why, TRG_WHY_BYTES, "%s of %s%s is %.*s", c->key, first[0] ? first : sh->member, process,
 			 (int)text.len, text.data);
@@ -155,11 +120,9 @@ bool trg_judge_column(const struct trg *t, const struct mdl_interval *in, char w
 {
 	static const struct view_ops ops = {.name = "condition", .sheet = look_at_rows};
 	static const struct view_opts opts;
-	const struct view_input input = {.session = in->session, .model = in->model};
-	struct err e = {0};
-	struct look l = {.s = {.ops = &ops, .in = &input, .opts = &opts, .err = &e}, .t = t, .why = why};
+	struct look l = {.s = {.ops = &ops, .opts = &opts}, .t = t, .why = why};
 
 	if (cost_lacks_memory(in->model) && !strcmp(t->sheet->member, "memory"))
 		return false;
-	return !view_write_sheet(&l.s, t->sheet) && l.found;
+	return !view_read_sheet(&l.s, in, t->sheet) && l.found;
 }

@@ -161,6 +161,23 @@ extern const struct tbl_column view_account_columns[];
 /* view.c: if an option asked for the table, makes it and lets the output write it. 0 or -errno with s->err set. */
 int view_write_sheet(struct view *s, const struct view_sheet *sh);
 
+/* ---- reader.c: for readers of tables that know no table */
+
+#define VIEW_SHEET_BYTES 48
+/* Writes the name of a table in JSON: "gpu.idle". Returns NULL if the table has none. */
+const char *view_sheet_name(const struct view_sheet *sh, char name[VIEW_SHEET_BYTES]);
+const struct view_sheet *view_sheet_find(const char *name, size_t len); /* by this name; NULL: there is none */
+/* Makes a table of an interval for s->ops->sheet(). The caller sets ops and opts. 0 or -errno. */
+int view_read_sheet(struct view *s, const struct mdl_interval *in, const struct view_sheet *sh);
+/* Returns the process of a row, or 0 if the table does not tell. */
+uint32_t view_row_process(const struct view_sheet *sh, const void *row);
+/* The number in a cell, of any type; -1: it is not known. */
+double view_cell_value(const struct tbl_column *c, const void *row);
+/* Returns whether the numbers of two windows add up, so that the number of one window is a rate. */
+bool view_adds_up(const struct tbl_column *c);
+/* Returns whether the session has the number of this row. */
+bool view_is_known(const struct view *s, const struct tbl_column *c, const void *row);
+
 /* Write a table for people, as JSON and as CSV. 0 or -errno with s->err set. */
 int view_sheet_print(struct view *s, const struct view_sheet *sh, const void *table, const char *prefix);
 int view_sheet_json(struct view *s, const struct view_sheet *sh, const void *table);
