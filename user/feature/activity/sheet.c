@@ -199,7 +199,7 @@ static void above_kernels(struct view *s, const void *table, const char *prefix)
 	 NULL,                                                                                                         \
 	 "total",                                                                                                      \
 	 TBL_NS,                                                                                                       \
-	 AT(a.total_ns),                                                                                               \
+	 SUM_AT(a.total_ns),                                                                                           \
 	 TBL_TIGHT,                                                                                                    \
 	 .help = "time on the GPU; activities of several streams overlap"},                                            \
 		{"avg_ns", NULL, "avg", TBL_NS, AT(avg_ns), TBL_TIGHT},                                                \
@@ -229,7 +229,7 @@ static const struct tbl_column kernel_columns[] = {
 	GPU_OWNER_COLUMN,
 	GPU_COLUMN,
 	PID_COLUMN(a.h.tgid),
-	{"count", NULL, "calls", TBL_COUNT, AT(a.count),
+	{"count", NULL, "calls", TBL_COUNT, SUM_AT(a.count),
 	 .metric = METRIC_NAMELESS("mxbpf_gpu_kernels", "Kernels that the process ran")},
 	TIMES,
 	{"registers", NULL, "regs", TBL_COUNT, AT(a.registers), SEEN(shapes), HAS(shaped), .name_min = 39,
@@ -312,8 +312,8 @@ static const struct tbl_column copy_columns[] = {
 	GPU_OWNER_COLUMN,
 	GPU_COLUMN,
 	PID_COLUMN(a.h.tgid),
-	{"count", NULL, "calls", TBL_COUNT, AT(a.count)},
-	{"bytes", NULL, "bytes", TBL_BYTES, AT(a.bytes), TBL_DASH,
+	{"count", NULL, "calls", TBL_COUNT, SUM_AT(a.count)},
+	{"bytes", NULL, "bytes", TBL_BYTES, SUM_AT(a.bytes), TBL_DASH,
 	 .metric = METRIC("mxbpf_gpu_copied_bytes", "Bytes that the GPU copied, by direction")},
 	{NULL, NULL, NULL, TBL_NS, AT(a.total_ns),
 	 .metric = METRIC("mxbpf_gpu_copy_seconds", "Time of copies on the GPU, by direction")},
@@ -358,8 +358,8 @@ static const struct tbl_column set_columns[] = {
 	GPU_OWNER_COLUMN,
 	GPU_COLUMN,
 	PID_COLUMN(a.h.tgid),
-	{"count", NULL, "calls", TBL_COUNT, AT(a.count)},
-	{"bytes", NULL, "bytes", TBL_BYTES, AT(a.bytes), TBL_DASH},
+	{"count", NULL, "calls", TBL_COUNT, SUM_AT(a.count)},
+	{"bytes", NULL, "bytes", TBL_BYTES, SUM_AT(a.bytes), TBL_DASH},
 	{"bytes_per_second", NULL, "rate", TBL_RATE, AT(rate), TBL_DASH,
 	 .help = "bytes for each second that the sets took"},
 	TIMES,
@@ -412,7 +412,7 @@ static const struct tbl_column wait_columns[] = {
 	GPU_OWNER_COLUMN,
 	GPU_COLUMN,
 	PID_COLUMN(a.h.tgid),
-	{"count", NULL, "calls", TBL_COUNT, AT(a.count)},
+	{"count", NULL, "calls", TBL_COUNT, SUM_AT(a.count)},
 	TIMES,
 	{0},
 };

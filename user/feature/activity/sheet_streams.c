@@ -204,12 +204,12 @@ static void above_streams(struct view *s, const void *table, const char *prefix)
 #define ROW	     struct stream
 #define SEEN(member) .shown = offsetof(struct streams, member)
 #define BUSY_COLUMNS                                                                                                   \
-	PID_COLUMN(a.h.tgid), {"count", NULL, "activities", TBL_COUNT, AT(a.count), .name_min = 20},                   \
+	PID_COLUMN(a.h.tgid), {"count", NULL, "activities", TBL_COUNT, SUM_AT(a.count), .name_min = 20},               \
 		{"busy_ns",                                                                                            \
 		 NULL,                                                                                                 \
 		 "busy",                                                                                               \
 		 TBL_NS,                                                                                               \
-		 AT(a.busy_ns),                                                                                        \
+		 SUM_AT(a.busy_ns),                                                                                    \
 		 TBL_TIGHT,                                                                                            \
 		 .help = "time in which at least one kernel, copy or set ran"},                                        \
 		{NULL,                                                                                                 \
@@ -223,20 +223,26 @@ static void above_streams(struct view *s, const void *table, const char *prefix)
 		 NULL,                                                                                                 \
 		 "idle",                                                                                               \
 		 TBL_NS,                                                                                               \
-		 AT(idle_ns),                                                                                          \
+		 SUM_AT(idle_ns),                                                                                      \
 		 TBL_TIGHT,                                                                                            \
 		 .help = "the rest of the time in which GPUs were watched"},                                           \
-		{"compute_ns",	   NULL,      "compute",      TBL_NS,                                                  \
-		 AT(a.compute_ns), TBL_TIGHT, .name_min = 16, .help = "time in which at least one kernel or set ran"}, \
+		{"compute_ns",                                                                                         \
+		 NULL,                                                                                                 \
+		 "compute",                                                                                            \
+		 TBL_NS,                                                                                               \
+		 SUM_AT(a.compute_ns),                                                                                 \
+		 TBL_TIGHT,                                                                                            \
+		 .name_min = 16,                                                                                       \
+		 .help = "time in which at least one kernel or set ran"},                                              \
 		{"copy_ns",                                                                                            \
 		 NULL,                                                                                                 \
 		 "copies",                                                                                             \
 		 TBL_NS,                                                                                               \
-		 AT(a.copy_ns),                                                                                        \
+		 SUM_AT(a.copy_ns),                                                                                    \
 		 TBL_TIGHT,                                                                                            \
 		 .help = "time in which at least one copy ran"},                                                       \
 	{                                                                                                              \
-		"overlap_ns", NULL, "overlap", TBL_NS, AT(overlap_ns), TBL_TIGHT | TBL_DASH,                           \
+		"overlap_ns", NULL, "overlap", TBL_NS, SUM_AT(overlap_ns), TBL_TIGHT | TBL_DASH,                       \
 			.name_min = 12, .help = "time in which copies and other work ran at once"                      \
 	}
 

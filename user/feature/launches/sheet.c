@@ -183,11 +183,11 @@ static const struct tbl_column launch_columns[] = {
 	{NULL, NULL, "gpu", TBL_TEXT, AT(gpu), SEEN(devices)},
 	PID_COLUMN(a.h.tgid),
 	{"gpu", "", NULL, TBL_COUNT, AT(a.track.device), .help = "number of the GPU in the process"},
-	{"count", NULL, "launches", TBL_COUNT, AT(a.count), .help = "launches whose work was recorded"},
+	{"count", NULL, "launches", TBL_COUNT, SUM_AT(a.count), .help = "launches whose work was recorded"},
 	{"call_avg_ns", NULL, "call", TBL_NS, AT(call_avg_ns), TBL_TIGHT, .help = "mean duration of the call"},
 	{"call_max_ns", NULL, "max", TBL_NS, AT(a.call_max_ns), TBL_TIGHT, .name_min = 20},
-	{"slow_calls", NULL, ">50us", TBL_COUNT, AT(a.slow_calls), TBL_DASH, .help = "calls longer than 50 us"},
-	{"shorter", NULL, "shorter", TBL_COUNT, AT(a.shorter), TBL_DASH,
+	{"slow_calls", NULL, ">50us", TBL_COUNT, SUM_AT(a.slow_calls), TBL_DASH, .help = "calls longer than 50 us"},
+	{"shorter", NULL, "shorter", TBL_COUNT, SUM_AT(a.shorter), TBL_DASH,
 	 .help = "launches whose work took less time than the call; launches of CUDA graphs with several activities do "
 		 "not count"},
 	{NULL, NULL, "share", TBL_SHARE, AT(shorter), TBL_DASH, .name_min = 14,
@@ -197,7 +197,7 @@ static const struct tbl_column launch_columns[] = {
 	{"delay_p50_ns", NULL, NULL, TBL_NS, AT(delay_p50_ns)},
 	{"delay_p99_ns", NULL, "p99", TBL_NS, AT(delay_p99_ns), TBL_TIGHT | TBL_DASH, .name_min = 24},
 	{"delay_max_ns", NULL, "max", TBL_NS, AT(a.delay_max_ns), TBL_TIGHT | TBL_DASH},
-	{"delayed", NULL, ">100us", TBL_COUNT, AT(a.delayed), TBL_DASH, .help = "delays longer than 100 us"},
+	{"delayed", NULL, ">100us", TBL_COUNT, SUM_AT(a.delayed), TBL_DASH, .help = "delays longer than 100 us"},
 	{0},
 };
 
@@ -250,12 +250,12 @@ static const struct tbl_column queue_columns[] = {
 	{"gpu", "", NULL, TBL_COUNT, AT(a.track.device), .help = "number of the GPU in the process"},
 	{"context", "", NULL, TBL_COUNT, AT(a.track.context), .help = "as CUPTI numbers it"},
 	{"stream", "", NULL, TBL_COUNT, AT(a.track.stream), .help = "as CUPTI numbers it"},
-	{"count", NULL, "launches", TBL_COUNT, AT(a.count), .help = "launches whose work was recorded"},
+	{"count", NULL, "launches", TBL_COUNT, SUM_AT(a.count), .help = "launches whose work was recorded"},
 	{"queue_avg", NULL, "queue avg", TBL_RATIO, AT(queue_avg), .digits = 2, .data_digits = 6,
 	 .help = "mean number of launches whose work had not ended, over the time in which the GPU was watched"},
 	{"queue_max", NULL, "max", TBL_COUNT, AT(a.queue_max),
 	 .help = "most launches whose work had not ended; more than 2,048 count as so many"},
-	{"full_ns", NULL, "full", TBL_NS, AT(a.full_ns), TBL_TIGHT | TBL_DASH,
+	{"full_ns", NULL, "full", TBL_NS, SUM_AT(a.full_ns), TBL_TIGHT | TBL_DASH,
 	 .help = "time with 1,024 of them or more, in which a launch waits for the stream"},
 	{0},
 };
