@@ -41,7 +41,7 @@ ROOMS = {
     'view': ('base feature.fold feature.read model records table', 'cjson/ nanoarrow/'),
     # Comparisons know models and the events of recordings, whichever way these come.
     'compare': ('base feature.fold feature.read model records view/page/frame.h', 'cjson/'),
-    'top': ('base feature.fold feature.read model target', 'ncurses.h'),
+    'top': ('base feature.fold feature.read model table target view', 'ncurses.h'),
     'nvml': ('base', ''),
     'metrics': ('base feature.fold feature.read model nvml table target view', ''),
     'trigger': ('base feature.fold feature.read model nvml table view', ''),

@@ -3,9 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "feature/threads/threads.h"
 #include "records.h"
 #include "top/top.h"
 #include "unit.h"
+#include "view/sheet.h"
 
 #define SECOND_NS 1000000000ull
 #define MS	  1000000ull
@@ -112,8 +114,73 @@ static void test_jobs(void)
 	CHECK(shown(&t, TOP_PROCESSES) == TOP_SECONDS);
 }
 
+/* A second, or several in one, with a table of n threads. A model has what happened since the one before. */
+static void second_of_threads(struct top *t, unsigned seconds, const struct thread_use *threads, unsigned n)
+{
+	struct mdl_session s = session();
+	struct mdl_interval in = {.session = &s, .model = mdl_new()};
+
+	s.duration_ns = seconds * SECOND_NS;
+	s.features = THREADS_BIT;
+	while (n--)
+		CHECK(in.model && !mdl_table_add(in.model, &feature_threads, &threads_table, &threads[n]));
+	CHECK(!top_take(t, &in));
+	mdl_free(in.model);
+}
+
+/* The lines of the table that is shown, without what is above its headings. */
+static const char *lines_of(const struct top *t, struct top_page *page)
+{
+	struct top_choice c = {.view = TOP_TABLE, .width = 120, .height = 24, .bare = true};
+
+	CHECK(!top_frame(t, &c, page) && !buf_put(&page->text, "", 1));
+	return strchr(page->text.data, '\n') + 1;
+}
+
+static void test_table(void)
+{
+	static const struct thread_use first[] = {{77, 1, 500 * MS, 0, 10}, {77, 2, 100 * MS, 0, 10}},
+				       then[] = {{77, 1, 200 * MS, 0, 10}, {77, 3, 1600 * MS, 0, 10}};
+	FREED(top_fini) struct top t = {.one_job = true, .table = {.of = &sheet_threads}};
+	struct top_page page = {.rows = 0};
+	unsigned i;
+
+	second_of_threads(&t, 1, first, 2);
+	CHECK(!top_rows(&t, TOP_TABLE)); /* it is made only if it is shown */
+	t.table.shown = true;
+	second_of_threads(&t, 1, first, 2);
+	CHECK(!strcmp(lines_of(&t, &page), " CPU time  run queue  thread  tid  CPUs  runs/s\n"
+					   "    50.0%       0.0%  -         1  0.50      10\n"
+					   "    10.0%       0.0%  -         2  0.10      10\n"));
+	second_of_threads(&t, 2, then, 2); /* one is new, one does nothing, and one does less than before */
+	CHECK(!strcmp(lines_of(&t, &page), " CPU time  run queue  thread  tid  CPUs  runs/s\n"
+					   "    80.0%       0.0%  -         3  0.80       5\n"
+					   "    10.0%       0.0%  -         1  0.10       5\n"
+					   "        -          -  -         -     -       -\n"));
+	for (i = 0; i < TOP_SECONDS; i++)
+		second_of_threads(&t, 1, then, 1);
+	CHECK(shown(&t, TOP_TABLE) == 1);
+	buf_fini(&page.text);
+}
+
+static void test_next_table(void)
+{
+	static const struct thread_use thread = {77, 1, 500 * MS, 0, 10};
+	FREED(top_fini) struct top t = {.one_job = true, .table = {.shown = true, .step = 1}};
+	unsigned i;
+
+	for (i = 0; i < 3; i++, t.table.step = i == 1 ? -1 : 1) {
+		second_of_threads(&t, 1, &thread, 1);
+		CHECK(t.table.of == &sheet_threads && top_rows(&t, TOP_TABLE) == 1);
+	}
+}
+
 int main(void)
 {
+	TEST("a table shows rates of the second, new rows at once, and rows that did nothing for a minute more")
+	test_table();
+	TEST("the next table and the one before are the next ones with rows")
+	test_next_table();
 	TEST("names of earlier minutes make room for new ones, and what has no room is loss")
 	test_room();
 	TEST("a frozen screen keeps its second, and the minute goes on")

@@ -32,6 +32,7 @@ struct cmd_opts {
 	const char *output;		   /* -o; NULL: tables go to stdout */
 	const char *html;		   /* --html: the page is written to this file, too; NULL: it is not */
 	bool batch;			   /* --batch: top prints text */
+	const struct view_sheet *table;	   /* --table of top; NULL: none */
 	const char *config;		   /* --config of serve; NULL: none */
 	const char *textfile;		   /* --textfile of serve; NULL: none */
 	const char *otlp;		   /* --otlp of serve; NULL: what the environment says */

@@ -30,6 +30,7 @@ int cmd_set_file(const struct cmd_option *opt, struct cmd_opts *o, const char *t
 int cmd_set_word(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_index(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_follow(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+int cmd_set_table(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_top(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_sort(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_by(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);

@@ -13,6 +13,7 @@
 #include "compare/compare.h"
 #include "trigger/trigger.h"
 #include "plan/plan.h"
+#include "view/sheet.h"
 
 #define PID_LIMIT (1 << 22) /* the kernel's PID_MAX_LIMIT */
 
@@ -216,6 +217,39 @@ int cmd_set_sort(const struct cmd_option *opt, struct cmd_opts *o, const char *t
 	o->sort = view_sort_find(text);
 	o->sorted = true;
 	return o->sort < 0 ? cmd_set_index(opt, o, text, e) : 0;
+}
+
+/* Returns whether top can show a table: it has columns for people, and belongs to no option that top lacks. */
+static bool table_is_of_top(const struct view_sheet *sh)
+{
+	const struct cmd_option *opt = cmd_options;
+	const struct tbl_column *c = sh->columns;
+
+	while (c->bytes && !c->head)
+		c++;
+	while (opt->name && (opt->sheet != sh || opt->commands & CMD_BIT_TOP))
+		opt++;
+	return !opt->name && c->bytes;
+}
+
+/* The answer to a wrong name has those that there are, with the part before the dot once: "gpu.kernels, .copies". */
+int cmd_set_table(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	const struct view_sheet *const *sh, *before = NULL;
+	char all[sizeof(e->why)] = "", name[VIEW_SHEET_BYTES];
+	size_t len = 0, from;
+
+	o->table = view_sheet_find(text, strlen(text));
+	if (o->table && table_is_of_top(o->table))
+		return 0;
+	for (sh = view_sheets; *sh && len < sizeof(all); sh++) {
+		if (!view_sheet_name(*sh, name) || !table_is_of_top(*sh))
+			continue;
+		from = before && !strcmp(before->member, (*sh)->member) ? strlen(before->member) : 0;
+		len += (size_t)snprintf(all + len, sizeof(all) - len, "%s%s", len ? ", " : "", name + from);
+		before = *sh;
+	}
+	return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.20s' is not one of %s", opt->name, text, all);
 }
 
 /* 0 asks for all rows. */

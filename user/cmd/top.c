@@ -40,18 +40,20 @@ static void add_process(void *ctx, uint32_t tgid, const struct plan *plan)
 	buf_put(&l->pids, &pid, sizeof(pid)); /* without memory it has no CPU time in this second */
 }
 
-/* Operators, then processes and jobs if there are several. */
+/* The table of --table, else operators, then processes and jobs if there are several. */
 static int print_frame(struct live *l)
 {
 	struct top_choice c = {.width = BATCH_WIDTH, .height = BATCH_ROWS};
 	struct top_page page = {.rows = 0};
+	const bool table = l->top.table.shown;
 	int err = 0;
 
 	top_choice_init(&c);
 	for (c.view = 0; c.view < TOP_VIEWS && !err; c.view++) {
-		if (c.view && (c.view == TOP_THREADS || top_rows(&l->top, c.view) < 2))
+		if (table != (c.view == TOP_TABLE) ||
+		    (!table && c.view && (c.view == TOP_THREADS || top_rows(&l->top, c.view) < 2)))
 			continue;
-		c.bare = c.view;
+		c.bare = c.view && !table;
 		err = top_frame(&l->top, &c, &page);
 		if (!err && fwrite(page.text.data, 1, page.text.len, stdout) != page.text.len)
 			err = -EIO;
@@ -229,6 +231,8 @@ int cmd_top(const struct cmd_opts *o)
 	own.quiet = true;
 	own.by = VIEW_BY_THREAD;
 	l.top.one_job = o->ses.choice.npids == 1;
+	l.top.table.of = o->table;
+	l.top.table.shown = o->table;
 	if (run_prepare(&r, &own, NULL, &live, &e) || (!o->batch && begin_screen(&l, &e)))
 		goto out;
 	if (!run_start(&r, &e)) {

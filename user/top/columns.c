@@ -11,11 +11,11 @@
 
 #define TEXT_BYTES  64
 #define JOB_COLUMNS 16
-#define ALL	    ((1u << TOP_VIEWS) - 1)
+#define ALL	    ((1u << TOP_TABLE) - 1)
 #define BIT(v)	    (1u << (v))
 #define LOOPS	    (BIT(TOP_PROCESSES) | BIT(TOP_JOBS))
 
-const char *const top_view_words[TOP_VIEWS] = {"operators", "threads", "processes", "jobs"};
+const char *const top_view_words[TOP_VIEWS] = {"operators", "threads", "processes", "jobs", "table"};
 
 #define VALUE(name, expression)                                                                                        \
 	static double name(const struct top_row *r)                                                                    \
@@ -102,7 +102,7 @@ const struct top_column top_columns[] = {
 
 bool top_view_shows(const struct top *t, enum top_view v)
 {
-	return v != TOP_JOBS || top_rows(t, TOP_JOBS) > 1;
+	return v < TOP_JOBS || (v == TOP_JOBS && top_rows(t, TOP_JOBS) > 1);
 }
 
 bool top_column_shows(const struct top *t, const struct top_choice *c, const struct top_column *column)
@@ -143,7 +143,9 @@ static int columns_compare(const void *va, const void *vb, void *vorder)
 	const struct order *o = vorder;
 	const struct top_column *column = &top_columns[o->c->sort[o->c->view]];
 	const double x = column->value ? column->value(a) : 0, y = column->value ? column->value(b) : 0;
-	int first = column->value ? (x > y ? -1 : x < y) : columns_by_text(o->t, column, a, b);
+	int first = o->c->view == TOP_TABLE ? top_table_compare(o->t, a, b)
+		    : column->value	    ? (x > y ? -1 : x < y)
+					    : columns_by_text(o->t, column, a, b);
 
 	first = o->c->ascending ? -first : first;
 	return first ? first : a->id < b->id ? -1 : a->id > b->id;

@@ -186,7 +186,8 @@ static void put_job(struct top_lines *f, const struct top *t, const struct top_c
 
 static void put_views(struct top_lines *f, const struct top *t, const struct top_choice *c)
 {
-	char views[160] = "", word[32];
+	const char *by = top_columns[c->sort[c->view]].word;
+	char views[240] = "", word[32], name[TOP_TABLE_NAME_BYTES];
 	size_t len = 0;
 	unsigned v, i;
 
@@ -197,9 +198,17 @@ static void put_views(struct top_lines *f, const struct top *t, const struct top
 		if (top_view_shows(t, v))
 			len += (size_t)snprintf(views + len, sizeof(views) - len, "%s%s", len ? " " : "", word);
 	}
-	top_line(f, "%s by %s%s%s%s%s; ? lists the keys", views, top_columns[c->sort[c->view]].word,
-		 c->ascending ? ", ascending" : "", c->typing || c->filter[0] ? "; only names with " : "", c->filter,
-		 c->typing ? "_" : "");
+	if (c->view == TOP_TABLE) {
+		snprintf(views + len, sizeof(views) - len, " TABLE %s%s", top_table_name(t, name),
+			 t->table.step ? ", the next second shows another" : "");
+		by = t->table.columns.n ? t->table.columns.of[t->table.sort].head : "-";
+		if (t->at && t->sliced[(t->at - 1) % TOP_SECONDS])
+			put_sentence(
+				f, c,
+				"calls are recorded in slices: what this table counts of calls is of slices alone");
+	}
+	top_line(f, "%s by %s%s%s%s%s; ? lists the keys", views, by, c->ascending ? ", ascending" : "",
+		 c->typing || c->filter[0] ? "; only names with " : "", c->filter, c->typing ? "_" : "");
 }
 
 /* ---- the table */
@@ -208,7 +217,7 @@ static bool frame_fits(const struct top *t, const struct top_choice *c, const st
 {
 	if ((t->job && r->job != t->job && c->view != TOP_JOBS) || (c->filter[0] && !strcasestr(r->name, c->filter)))
 		return false;
-	return r->alive || r->minute.calls > 0;
+	return c->view == TOP_TABLE ? top_table_has(t, r) : r->alive || r->minute.calls > 0;
 }
 
 /* Selects rows that did something in the last minute and fit the filter. The caller frees them. NULL: no memory. */
@@ -232,6 +241,8 @@ static void put_head(struct top_lines *f, const struct top *t, const struct top_
 	char text[LINE_BYTES] = " ";
 	size_t len = 1;
 
+	if (c->view == TOP_TABLE)
+		top_table_line(t, NULL, text + len, sizeof(text) - len);
 	for (k = top_columns; k->word && len < sizeof(text); k++)
 		if (top_column_shows(t, c, k))
 			len += (size_t)snprintf(text + len, sizeof(text) - len, k->value ? "%*s " : " %-*s",
@@ -258,6 +269,8 @@ static void frame_put_row(struct top_lines *f, const struct top *t, const struct
 	char text[LINE_BYTES], cell[64];
 	size_t len = (size_t)snprintf(text, sizeof(text), "%c", chosen ? '>' : ' ');
 
+	if (c->view == TOP_TABLE)
+		top_table_line(t, r, text + len, sizeof(text) - len);
 	for (k = top_columns; k->word && len < sizeof(text); k++)
 		if (!top_column_shows(t, c, k))
 			continue;
@@ -316,11 +329,15 @@ static int frame_put_table(struct top_lines *f, const struct top *t, struct top_
 	scroll(c, n, lines, details);
 	page->rows = (unsigned)n;
 	page->fit = lines ? lines : 1;
+	if (!n && c->view == TOP_TABLE)
+		top_line(f, " no rows in the last minute");
 	for (i = c->first; i < n && f->lines < c->height; i++) {
 		if (c->marks && i == c->chosen)
 			page->chosen = f->lines;
 		frame_put_row(f, t, c, rows[i]);
-		if (rows[i]->id == c->opened)
+		if (rows[i]->id == c->opened && c->view == TOP_TABLE)
+			top_table_details(f, t, rows[i], details);
+		else if (rows[i]->id == c->opened)
 			top_details(f, t, c->view, rows[i], details);
 	}
 	free(rows);

@@ -30,8 +30,29 @@ static void next_view(struct top_keys *k)
 	do
 		k->c->view = (k->c->view + 1) % TOP_VIEWS;
 	while (!top_view_shows(k->t, k->c->view));
+	k->t->table.shown = false;
 	k->c->first = k->c->chosen = 0;
 	k->c->opened = 0;
+}
+
+/* Shows the table that was shown last, else the next one. */
+static void keys_go(struct top_keys *k, int step)
+{
+	k->t->table.step = k->t->table.shown || !k->t->table.of ? step : 0;
+	k->t->table.shown = true;
+	k->c->view = TOP_TABLE;
+	k->c->first = k->c->chosen = 0;
+	k->c->opened = 0;
+}
+
+static void next_table(struct top_keys *k)
+{
+	keys_go(k, 1);
+}
+
+static void table_before(struct top_keys *k)
+{
+	keys_go(k, -1);
 }
 
 static void open_row(struct top_keys *k)
@@ -100,13 +121,14 @@ static void keys_end(struct top_keys *k)
 
 static void sort_by(struct top_keys *k, int step)
 {
-	unsigned *at = &k->c->sort[k->c->view], n = 1; /* one at least */
+	const bool table = k->c->view == TOP_TABLE;
+	unsigned *at = table ? &k->t->table.sort : &k->c->sort[k->c->view], n = 1; /* one at least */
 
-	while (top_columns[n].word)
+	while (table ? n < k->t->table.columns.n : top_columns[n].word != NULL)
 		n++;
 	do
 		*at = (*at + n + (unsigned)step) % n;
-	while (!top_column_shows(k->t, k->c, &top_columns[*at]));
+	while (table ? k->t->table.columns.of[*at].below : !top_column_shows(k->t, k->c, &top_columns[*at]));
 }
 
 static void sort_next(struct top_keys *k)
@@ -188,6 +210,7 @@ static void help(struct top_keys *k)
 	buf_printf(k->popup, "\n"
 			     "share: a row's own time, without calls in it, of one thread's time\n"
 			     "mean: of its own time in a call; CPU: 100%% is one CPU; memory: resident\n"
+			     "tables: counts and bytes in a second, times as a share of it\n"
 			     "1m: in the last minute; *: --max-overhead left out some of its calls\n");
 	buf_put(k->popup, "", 1);
 	set_popup(k);
@@ -195,6 +218,8 @@ static void help(struct top_keys *k)
 
 static const struct key keys[] = {
 	{'v', '\t', "v, Tab", "the next view: operators, threads, processes, jobs", next_view},
+	{'n', 0, "n, N", "the next table that has rows, the one before: all that mxbpf records", next_table},
+	{'N', 0, NULL, NULL, table_before},
 	{'s', 0, "s, S", "sort by the next column, by the one before; r turns the order around", sort_next},
 	{'S', 0, NULL, NULL, sort_before},
 	{'r', 0, NULL, NULL, turn},

@@ -36,6 +36,22 @@ struct top_row *top_row_put(struct top *t, enum top_view v, uint64_t a, uint64_t
 	return top_row(t, v, *at - 1);
 }
 
+static void row_fini(struct top_row *row)
+{
+	free(row->name);
+	free(row->values);
+}
+
+void top_rows_clear(struct top *t, enum top_view v)
+{
+	size_t i;
+
+	for (i = 0; i < top_rows(t, v); i++)
+		row_fini(top_row(t, v, i));
+	t->tables[v].rows.len = 0;
+	hash_clear(&t->tables[v].places);
+}
+
 /* Removes rows that did nothing in the last minute, if there are many. Rows of jobs stay, because others name them. */
 static int make_room(struct top *t, enum top_view v)
 {
@@ -48,7 +64,7 @@ static int make_room(struct top *t, enum top_view v)
 	hash_clear(&table->places);
 	for (i = 0; i < n; i++) {
 		if (top_row(t, v, i)->minute.calls <= 0 && !top_row(t, v, i)->alive) {
-			free(top_row(t, v, i)->name);
+			row_fini(top_row(t, v, i));
 			continue;
 		}
 		if (kept != i)
@@ -326,6 +342,7 @@ int top_take(struct top *t, const struct mdl_interval *in)
 	err = err ? err : take_rows(t, in);
 	err = err ? err : top_take_iterations(t, in);
 	err = err || t->frozen ? err : top_take_finding(t, in);
+	err = err || t->frozen ? err : top_take_table(t, in);
 	if (err)
 		return err;
 	take_lines(t, in->model);
@@ -341,8 +358,7 @@ void top_fini(struct top *t)
 	size_t i;
 
 	for (v = 0; v < TOP_VIEWS; v++) {
-		for (i = 0; i < top_rows(t, v); i++)
-			free(top_row(t, v, i)->name);
+		top_rows_clear(t, v);
 		buf_fini(&t->tables[v].rows);
 		hash_fini(&t->tables[v].places);
 	}

@@ -193,6 +193,7 @@ int top_screen_open(struct top_screen **out, struct top *t, const struct top_act
 	s->actions = actions;
 	s->c.marks = true;
 	top_choice_init(&s->c);
+	s->c.view = t->table.shown ? TOP_TABLE : TOP_OPERATORS;
 	pthread_mutex_init(&s->lock, NULL);
 	tcgetattr(STDIN_FILENO, &s->mode);
 	setlocale(LC_CTYPE, "");

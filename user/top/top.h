@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The live view: rates of the last second and of the last minute, the sentence that bounds a job, and rows of
- * operators, threads, processes and jobs. rates.c and jobs.c keep what each second was; columns.c and frame.c make the
- * text of a screen from it; screen.c shows it on a terminal by ncurses, and keys.c says what keys do. Scripts get the
- * text alone.
+ * operators, threads, processes, jobs and any other table. rates.c, jobs.c and table.c keep what each second was;
+ * columns.c and frame.c make the text of a screen from it; screen.c shows it on a terminal by ncurses, and keys.c says
+ * what keys do. Scripts get the text alone.
  */
 #ifndef TOP_TOP_H
 #define TOP_TOP_H
@@ -23,7 +23,7 @@
 #define TOP_ROWS_MAX 8192 /* rows of a view; calls of further rows are in no row, and are counted */
 #define TOP_JOBS_MAX 64	  /* processes of further jobs are in the last one */
 
-enum top_view { TOP_OPERATORS, TOP_THREADS, TOP_PROCESSES, TOP_JOBS, TOP_VIEWS };
+enum top_view { TOP_OPERATORS, TOP_THREADS, TOP_PROCESSES, TOP_JOBS, TOP_TABLE, TOP_VIEWS };
 extern const char *const top_view_words[TOP_VIEWS];
 
 /* Rates of a row over some seconds. A share of 1 means that one thread did nothing else. */
@@ -37,6 +37,12 @@ struct top_part {
 	uint32_t calls, iterations;
 	uint64_t self_ns, cpu_ns;
 	bool known; /* in a second of top.sliced: a slice of its process ended, so the calls are known */
+};
+
+#define TOP_VALUE_BYTES 160
+struct top_value {
+	double number;
+	char text[TOP_VALUE_BYTES];
 };
 
 struct top_row {
@@ -57,6 +63,7 @@ struct top_row {
 	uint64_t line_looks;
 	struct top_part parts[TOP_SECONDS];
 	struct top_rates second, minute; /* of the second that is shown, and of the last seconds */
+	struct top_value *values;	 /* of TOP_TABLE: owned, one for each column */
 };
 
 /* A second of a job. */
@@ -79,6 +86,27 @@ struct top_table {
 	struct buf rows;    /* struct top_row */
 };
 
+#define TOP_TABLE_COLUMNS    24
+#define TOP_TABLE_NAME_BYTES 48
+struct top_table_columns {
+	unsigned n;
+	struct {
+		char head[24];
+		unsigned width;	    /* of its texts in the second that is shown */
+		bool number, below; /* below: only the details have it */
+	} of[TOP_TABLE_COLUMNS];
+};
+
+/* The table that the view TOP_TABLE shows. */
+struct top_any {
+	const struct view_sheet *of; /* NULL: none was chosen yet */
+	bool shown;		     /* it is made in each second */
+	bool rates;		     /* it has some, so its rows stay for a minute */
+	int step;		     /* 1: the next second goes to the next table with rows; -1: to the one before */
+	unsigned sort;		     /* a column */
+	struct top_table_columns columns;
+};
+
 /* Calls of one operator on one thread in the second that is shown. */
 struct top_cell {
 	uint32_t rows[TOP_VIEWS]; /* 1 + place of its row; 0: none */
@@ -92,6 +120,7 @@ struct top {
 	uint64_t n;   /* seconds that were taken */
 	uint64_t at;  /* number of the second that is shown, from 1 */
 	struct top_table tables[TOP_VIEWS];
+	struct top_any table;
 	struct top_second
 		*jobs[TOP_JOBS_MAX + 1]; /* owned rings of TOP_SECONDS; 0: the sum; i: of the job in row i - 1 */
 	uint32_t job;			 /* whose rows and finding are shown; 0: all */
@@ -129,6 +158,16 @@ static inline struct top_part *top_part_now(const struct top *t, struct top_row 
 {
 	return &row->parts[t->n % TOP_SECONDS];
 }
+
+void top_rows_clear(struct top *t, enum top_view v);
+
+/* ---- table.c. Makes the table that is shown, as far as one is. 0 or -ENOMEM. */
+int top_take_table(struct top *t, const struct mdl_interval *in);
+const char *top_table_name(const struct top *t, char name[TOP_TABLE_NAME_BYTES]); /* "": none was chosen */
+bool top_table_has(const struct top *t, const struct top_row *r);		  /* the row is shown */
+/* Writes the line of a row; of the headings if r is NULL. */
+void top_table_line(const struct top *t, const struct top_row *r, char *to, size_t max);
+int top_table_compare(const struct top *t, const struct top_row *a, const struct top_row *b);
 
 /* ---- jobs.c. They return 0 or -ENOMEM. */
 int top_take_processes(struct top *t, const struct mdl_interval *in);
