@@ -363,6 +363,54 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 	(($(sed -n 's/^did //p' "$(out loop)") > 10))
 }
 
+@test "A table shows the rates of the second: kernels take as long as the job's account says, as often as their operators ran" {
+	start_ready job "$PYTHON_TORCH" "$REPO/tests/gpu/torch_job.py" --gpu "$O/gpu" --account "$PWD/job.json" >/dev/null
+	"$MXBPF" top --pid "$READY_PID" --gpu --batch --table gpu.kernels >frames 3>&- &
+	local top=$!
+	wait_frames 5
+	stop_pid "$READY_PID" TERM
+	wait "$top" || true
+	wait_exit "$READY_PID"
+	python3 - <<-'END'
+		import json, re
+		account = json.load(open('job.json', encoding='utf-8'))
+		calls, seen = {}, 0
+		for rate, share, name in re.findall(r'^ +([0-9.]+) +([0-9.]+)%  (\S.{20,39}?)  ', open('frames', encoding='utf-8').read(), re.M):
+		    calls[name] = calls.get(name, 0) + float(rate)
+		    # Each name of the job has one duration, but for that of two instances, whose names are cut.
+		    each = {'gpuops::gemm_k<128, 64>': 20e-6, 'triton_poi_fused_add_mul_0': 10e-6}.get(name)
+		    if each:
+		        assert abs(float(share) / 100 - float(rate) * each) <= 0.0006, (rate, share, name)
+		        seen += 1
+		print(calls)
+		most, least = max(calls.values()), min(calls.values())
+		assert seen >= 4 and len(calls) >= 7 and account['total']['kernels'] >= sum(calls.values()) > 0
+		# relu's name is that of three launches in a step, as the account says; each other kernel has one or two.
+		assert 2.8 * least < most < 3.2 * least
+	END
+}
+
+@test "Keys go through the tables that have rows and back, and --table begins with one" {
+	start_loop
+	terminal 80 24 "$MXBPF" top --exact --pid "$READY_PID" --probes op --table threads
+	shows 'TABLE threads by CPU time; '
+	shows '^> +[0-9.]+% +[0-9.]+%  python.* [0-9]+ '
+	keys n
+	shows 'TABLE (findings|lines|iterations\.slowest|machine\.gauges|slow) by '
+	keys v
+	shows '^OPERATORS threads processes by share'
+	keys n
+	shows 'TABLE (findings|lines|iterations\.slowest|machine\.gauges|slow) by '
+	keys N
+	shows 'TABLE (threads|findings|lines) by '
+	keys q
+	ends
+	expect_same 'exit 0' "$(<ended)"
+	run "$MXBPF" top --pid "$READY_PID" --table gpu.idel
+	expect_status 2
+	expect_re "--table: 'gpu.idel' is not one of .*, gpu\.kernels, .*\.idle, .*, threads, .*, machine\.gauges$" "$output"
+}
+
 @test "With --gpu, the head says how busy the GPU was" {
 	start_ready job "$PYTHON_TORCH" "$REPO/tests/gpu/torch_job.py" --gpu "$O/gpu" --account "$PWD/job.json" >/dev/null
 	"$MXBPF" top --pid "$READY_PID" --gpu --batch >frames 3>&- &

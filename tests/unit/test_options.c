@@ -34,6 +34,7 @@ static const struct {
 	{"interval", "1s"},
 	{"trace-every", "5s"},
 	{"keep", "12"},
+	{"table", "threads"},
 	{"top", "3"},
 	{"row-limit", "3"},
 	{"stack-depth", "2"},

@@ -42,6 +42,7 @@ enum tbl_type {
 /* How the values of two rows with equal keys become one. Sums stop at the largest value instead of wrapping. */
 enum tbl_merge {
 	TBL_MADE, /* the value is not stored: an output makes it of the others */
+	/* Of tables that are not stored, TBL_SUM says that the numbers of two windows add up. */
 	TBL_IS_KEY,
 	TBL_SUM, /* with TBL_SIGNED: of signed numbers. More than 8 bytes: an array of 64-bit numbers */
 	TBL_MAX,

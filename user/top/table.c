@@ -70,15 +70,22 @@ static bool table_is_other(const struct top_table_columns *a, const struct top_t
 	return a->n != b->n;
 }
 
-/* The column by which a table is sorted at first: the first rate, else the first number that is no time of day. */
+/*
+ * The column by which a table is sorted at first: the first share of the second, else the first number that is no time
+ * of day.
+ */
 static unsigned first_number(const struct taking *k)
 {
 	const struct top_table_columns *columns = &k->t->table.columns;
-	unsigned i = 0;
+	unsigned i, number = 0, share = columns->n;
 
-	while (i < columns->n && (!columns->of[i].number || k->columns[i]->type == TBL_MOMENT))
-		i++;
-	return i < columns->n ? i : 0;
+	for (i = columns->n; i--;) {
+		if (columns->of[i].number && k->columns[i]->type != TBL_MOMENT)
+			number = i;
+		if (view_adds_up(k->columns[i]) && k->columns[i]->type == TBL_NS)
+			share = i;
+	}
+	return share < columns->n ? share : number;
 }
 
 /* ---- rows */
