@@ -23,7 +23,7 @@ static const struct cmd_conflict conflicts[] = {
 const struct cmd_option memory_option = {
 	.name = "memory",
 	.group = "Measure",
-	.commands = CMD_LIVE,
+	.commands = CMD_LIVE | CMD_BIT_TOP,
 	AGENT_BUT("the agent sees allocators through import tables, probes see the others"),
 	.whole_api = true,
 	.help = "Attribute memory to operators, with --py-stacks also to lines of Python: for each, what it allocated, "

@@ -6,7 +6,7 @@
 const struct cmd_option omp_option = {
 	.name = "omp",
 	.group = "Measure",
-	.commands = CMD_LIVE,
+	.commands = CMD_LIVE | CMD_BIT_TOP,
 	AGENT_YES,
 	.help = "Record OpenMP parallel regions: for each operator the CPU time of its OpenMP team, and what the team "
 		"waited for",

@@ -6,7 +6,7 @@
 const struct cmd_option raised_option = {
 	.name = "raised",
 	.group = "Measure",
-	.commands = CMD_LIVE,
+	.commands = CMD_LIVE | CMD_BIT_TOP,
 	AGENT_NO("the agent learns that a call ended, but not why"),
 	.every_call = true,
 	.whole_api = true,

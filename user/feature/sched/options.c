@@ -16,7 +16,7 @@ static const struct cmd_conflict conflicts[] = {
 const struct cmd_option sched_option = {
 	.name = "sched",
 	.group = "Measure",
-	.commands = CMD_LIVE,
+	.commands = CMD_LIVE | CMD_BIT_TOP,
 	AGENT_YES,
 	.help = "Record why threads are off the CPU: who preempted them, what they waited for, who woke them. Every "
 		"context switch on this machine then costs a little more",
