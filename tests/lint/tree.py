@@ -40,7 +40,7 @@ ROOMS = {
     'record': ('base model records view/view.h', 'zlib.h cjson/'),
     'view': ('base feature.fold feature.read model records table', 'cjson/ nanoarrow/'),
     # Comparisons know models and the events of recordings, whichever way these come.
-    'compare': ('base feature.fold feature.read model records view/page/frame.h', 'cjson/'),
+    'compare': ('base feature.fold feature.read model records table view', 'cjson/'),
     'top': ('base feature.fold feature.read model table target view', 'ncurses.h'),
     'nvml': ('base', ''),
     'metrics': ('base feature.fold feature.read model nvml table target view', ''),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* `mxbpf diff`: compares recordings. */
 #include "compare/show.h"
+#include "compare/tables.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,6 +32,7 @@ struct diff {
 	struct cmp_sides sides;
 	struct opened *opened[CMP_SIDES];
 	struct cmp_result result;
+	struct cmp_tables tables;
 	bool damaged;
 };
 
@@ -138,6 +140,20 @@ static int make_alike(struct diff *d, struct err *e)
 	return err;
 }
 
+/* JSON results have no model to make tables of. */
+static int compare_tables(struct diff *d, struct err *e)
+{
+	const struct view_sheet *only = d->o->table ? cmp_find_table(d->o->table, e) : NULL;
+
+	if (d->result.sums)
+		return d->o->table ? err_set(e, ERR_RUNTIME, -EINVAL,
+					     "--table: %s is a JSON result, and tables of recordings alone compare",
+					     d->sides.run[CMP_A][0].path)
+				   : 0;
+	d->result.tables = &d->tables;
+	return cmp_tables_make(&d->tables, &d->sides, &d->result, only, e);
+}
+
 static int open_all(struct diff *d, struct err *e)
 {
 	const struct cmd_opts *o = d->o;
@@ -158,7 +174,7 @@ static int open_all(struct diff *d, struct err *e)
 		err = make_alike(d, e);
 	if (!err && cmp_compare(&d->sides, &d->result))
 		err = err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	return err;
+	return err ? err : compare_tables(d, e);
 }
 
 static int print(const struct diff *d, const struct cmd_opts *o)
@@ -226,6 +242,7 @@ static void close_all(struct diff *d)
 {
 	unsigned side, i;
 
+	cmp_tables_fini(&d->tables);
 	cmp_result_fini(&d->result);
 	for (side = 0; side < CMP_SIDES; side++) {
 		for (i = 0; i < d->sides.n[side]; i++) {
@@ -245,7 +262,8 @@ int cmd_diff(const struct cmd_opts *o)
 	struct err e = {0};
 	int code;
 
-	if (cmd_check_output(o->output ? o->output : "-", &own, o->force, &e) ||
+	if ((o->table && !cmp_find_table(o->table, &e)) ||
+	    cmd_check_output(o->output ? o->output : "-", &own, o->force, &e) ||
 	    (o->html && cmd_check_output(o->html, view_find("html"), o->force, &e)))
 		return cmd_fail(&e);
 	code = open_all(&d, &e) ? cmd_fail(&e) : print_all(&d);

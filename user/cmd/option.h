@@ -70,6 +70,7 @@ struct cmd_opts {
 	unsigned nbase;
 	const char *fail_on[CMD_FAIL_MAX]; /* --fail-on, which cmp_limit_parse() accepts; borrowed from argv */
 	unsigned nfail_on;
+	const char *table;		       /* --table, which cmp_find_table() knows; borrowed from argv */
 	const char *via;		       /* --via */
 	unsigned with;			       /* --with: mask of kin_with_word() */
 	unsigned steps;			       /* --steps; 0: --duration counts */

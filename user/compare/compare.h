@@ -123,10 +123,11 @@ struct cmp_result {
 	/* Rows that make up most of the change of an iteration, if it is certain. */
 	const struct cmp_row *most[CMP_NAMED];
 	unsigned nmost;
-	struct buf differences; /* struct cmp_difference */
-	struct buf findings;	/* struct cmp_finding */
-	struct buf shapes;	/* struct cmp_new_shape */
-	uint64_t left_out;	/* calls of rows beyond CMP_SERIES_MAX */
+	struct buf differences;		 /* struct cmp_difference */
+	struct buf findings;		 /* struct cmp_finding */
+	struct buf shapes;		 /* struct cmp_new_shape */
+	uint64_t left_out;		 /* calls of rows beyond CMP_SERIES_MAX */
+	const struct cmp_tables *tables; /* set by the caller, who owns them; NULL: not compared */
 };
 
 /* Compares; the runs must stay while the result is used. 0 or -ENOMEM; cmp_result_fini() either way. */

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "compare/show.h"
 #include "compare/stats.h"
+#include "compare/tables.h"
 #include "view/page/frame.h"
 
 #define ROWS_MAX   1000
@@ -446,6 +447,12 @@ int cmp_put_html(struct out *out, const struct cmp_result *r, const struct cmp_s
 	page_markup(out, "<section class=\"spread\" hidden><h2>How long iterations took</h2></section>\n");
 	put_findings(out, r);
 	put_shapes(out, r);
+	if (r->tables && (r->tables->one || r->tables->nmost)) {
+		begin_section(out, "Other tables");
+		page_markup(out, "<pre class=\"said\">");
+		cmp_put_tables(out, r->tables, top);
+		page_markup(out, "</pre></section>\n");
+	}
 	page_markup(out, "<section class=\"flames\" hidden><h2>Where the difference is</h2></section>\n");
 	put_recordings(out, r, of);
 	page_markup(out, "</main>\n");

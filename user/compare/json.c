@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "compare/show.h"
+#include "compare/tables.h"
 
 static const char *const sides[CMP_SIDES] = {[CMP_A] = "a", [CMP_B] = "b"};
 
@@ -180,6 +181,10 @@ void cmp_put_json(struct out *out, const struct cmp_result *r, const struct cmp_
 	put_findings(&j, r);
 	json_line(&j, 2);
 	put_shapes(&j, r);
+	if (r->tables) {
+		json_line(&j, 2);
+		cmp_tables_json(&j, r->tables, top);
+	}
 	json_line(&j, 0);
 	json_end(&j);
 	out_puts(out, "\n");

@@ -20,5 +20,7 @@ void cmp_sentence(const struct cmp_result *r, unsigned nr, struct buf *b);
 void cmp_put_common(struct out *out, const struct cmp_result *r);
 /* "+5.0%" */
 const char *cmp_percent(double share, char buf[24]);
+/* A text in a column of NAME_COLUMNS or more, shortened at its end if it is longer. */
+void cmp_put_name(struct out *out, char *name, size_t columns);
 
 #endif

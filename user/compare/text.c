@@ -8,6 +8,7 @@
 #include "base/fmt.h"
 #include "compare/show.h"
 #include "compare/stats.h"
+#include "compare/tables.h"
 
 #define NAME_COLUMNS 36
 #define SHAPES_SHOWN 6
@@ -248,21 +249,21 @@ static const char *mark(const struct cmp_row *row)
 	return row->verdict == CMP_NOISE ? "~" : row->verdict == CMP_SMALL ? "" : cmp_verdict_words[row->verdict];
 }
 
+void cmp_put_name(struct out *out, char *name, size_t columns)
+{
+	const bool longer = fmt_columns(name) > columns;
+
+	if (longer)
+		*(char *)fmt_head(name, columns - 1) = '\0';
+	out_printf(out, "%s%s%*s", name, longer ? fmt_ellipsis() : "", (int)(columns - fmt_columns(name) - longer), "");
+}
+
 static void text_put_row(struct out *out, const struct cmp_row *row)
 {
 	char name[CMP_NAME_BYTES], a[24], b[24], percent[24] = "-", noise[24] = "-", calls[48] = "";
 	const bool judged = row->verdict == CMP_NOISE || row->verdict == CMP_CHANGED;
-	size_t columns;
 
 	cmp_name(row, name);
-	columns = fmt_columns(name);
-	if (columns > NAME_COLUMNS) {
-		*(char *)fmt_head(name, NAME_COLUMNS - 1) = '\0';
-		columns = fmt_columns(name) + 1;
-		out_printf(out, "%s%s", name, fmt_ellipsis());
-	} else {
-		out_puts(out, name);
-	}
 	if (row->value[CMP_A] > 0 && row->value[CMP_B] > 0)
 		cmp_percent(judged ? row->own : row->change, percent);
 	if (judged && isfinite(row->noise))
@@ -273,9 +274,9 @@ static void text_put_row(struct out *out, const struct cmp_row *row)
 		snprintf(calls, sizeof(calls), "  %.3g", row->calls[CMP_A]);
 	if (row->kind < CMP_OPERATOR || row->kind == CMP_MEMORY)
 		calls[0] = '\0';
-	out_printf(out, "%*s %9s %9s %8s %7s %-7s%s\n", (int)(NAME_COLUMNS - columns), "",
-		   tight(row, row->value[CMP_A], a), tight(row, row->value[CMP_B], b), percent, noise, mark(row),
-		   calls);
+	cmp_put_name(out, name, NAME_COLUMNS);
+	out_printf(out, " %9s %9s %8s %7s %-7s%s\n", tight(row, row->value[CMP_A], a), tight(row, row->value[CMP_B], b),
+		   percent, noise, mark(row), calls);
 }
 
 static bool is_shown(const struct cmp_row *row)
@@ -373,9 +374,15 @@ static void text_put_notes(struct out *out, const struct cmp_result *r, const st
 void cmp_put_text(struct out *out, const struct cmp_result *r, const struct cmp_sides *of, unsigned top)
 {
 	put_differences(out, r);
+	if (r->tables && r->tables->one) {
+		cmp_put_tables(out, r->tables, top);
+		return;
+	}
 	put_sentences(out, r);
 	text_put_table(out, r, top);
 	text_put_notes(out, r, of);
+	if (r->tables)
+		cmp_put_tables(out, r->tables, top);
 	put_findings(out, r);
 	put_shapes(out, r);
 }

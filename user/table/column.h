@@ -39,7 +39,11 @@ enum tbl_type {
 	TBL_NTYPES,
 };
 
-/* How the values of two rows with equal keys become one. Sums stop at the largest value instead of wrapping. */
+/*
+ * How the values of two rows with equal keys become one. Sums stop at the largest value instead of wrapping. Tables
+ * that are not stored are joined by `mxbpf diff` alone: it compares sums, and the largest sizes; texts are keys unless
+ * they are TBL_LAST.
+ */
 enum tbl_merge {
 	TBL_MADE, /* the value is not stored: an output makes it of the others */
 	/* Of tables that are not stored, TBL_SUM says that the numbers of two windows add up. */

@@ -24,15 +24,12 @@ bool trg_find_table(struct trg *t, const char *table, size_t n)
 
 bool trg_find_column(struct trg *t, const char *column, size_t n, char numbers[TRG_WHY_BYTES])
 {
-	struct view_flat flat = {.n = 0};
-	const struct tbl_column *c;
+	struct view_flat flat;
 	size_t len = 0;
 	unsigned i;
 
 	numbers[0] = '\0';
-	for (c = t->sheet->columns; c->bytes; c++)
-		if (c->type != TBL_OBJECT) /* whose members are no members of a row in JSON */
-			view_flatten(NULL, &flat, (const struct tbl_column[2]){*c}, 0);
+	view_row_columns(t->sheet, &flat);
 	for (i = 0; i < flat.n; i++) {
 		if (!is_number(&flat.columns[i]))
 			continue;
@@ -60,8 +57,7 @@ static bool is_above(const struct trg *t, const void *row)
 	const enum tbl_type type = t->column.type;
 	const bool whole = type == TBL_NS || type == TBL_BYTES || type == TBL_RATE;
 
-	return view_has_value(&t->column, row) &&
-	       view_cell_value(&t->column, row) > (whole ? (double)t->limit : t->share);
+	return view_cell_value(&t->column, row) > (whole ? (double)t->limit : t->share);
 }
 
 /* Returns true if no name is asked for, or a text or the device of the row matches. `first`: the first of these texts.

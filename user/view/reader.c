@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* For readers of tables that know no table: metrics, conditions, and the live view. */
+/* For readers of tables that know no table: metrics, conditions, the live view and comparisons. */
 #include <stdio.h>
 #include <string.h>
 
@@ -33,17 +33,6 @@ uint32_t view_row_process(const struct view_sheet *sh, const void *row)
 		if (c->type == TBL_PID || (c->key && !strcmp(c->key, "pid")))
 			return (uint32_t)view_cell_number(c, row);
 	return 0;
-}
-
-double view_cell_value(const struct tbl_column *c, const void *row)
-{
-	const uint64_t n = view_is_double(c) ? 0 : view_cell_number(c, row);
-
-	if (view_is_double(c))
-		return view_cell_double(c, row);
-	if (c->flags & TBL_SIGNED)
-		return (double)(int64_t)n;
-	return n == TBL_UNKNOWN ? -1 : (double)n;
 }
 
 bool view_adds_up(const struct tbl_column *c)

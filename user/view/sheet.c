@@ -47,6 +47,20 @@ struct view_text view_cell_text(const struct tbl_column *c, const void *row)
 	return (struct view_text){c->words[i], strlen(c->words[i])};
 }
 
+double view_cell_value(const struct tbl_column *c, const void *row)
+{
+	uint64_t n;
+
+	if (!view_has_value(c, row))
+		return NAN;
+	if (view_is_double(c))
+		return view_cell_double(c, row);
+	n = view_cell_number(c, row);
+	if (c->flags & TBL_SIGNED)
+		return (double)(int64_t)n;
+	return n == TBL_UNKNOWN ? NAN : (double)n;
+}
+
 bool view_is_text(const struct tbl_column *c)
 {
 	return c->type <= TBL_WORD;
@@ -213,6 +227,16 @@ void view_flatten(const struct view *s, struct view_flat *flat, const struct tbl
 			to->has = (uint16_t)(c->has ? c->has + at : 0);
 		}
 	}
+}
+
+void view_row_columns(const struct view_sheet *sh, struct view_flat *flat)
+{
+	const struct tbl_column *c;
+
+	flat->n = 0;
+	for (c = sh->columns; c->bytes; c++)
+		if (c->type != TBL_OBJECT)
+			view_flatten(NULL, flat, (const struct tbl_column[2]){*c}, 0);
 }
 
 bool view_is_below(const struct tbl_column *c)

@@ -108,6 +108,8 @@ struct view_flat {
 };
 void view_flatten(const struct view *s, struct view_flat *flat, const struct tbl_column *columns, uint16_t at);
 
+/* Lists the columns that are members of a row in JSON, of any session: without the members of objects. */
+void view_row_columns(const struct view_sheet *sh, struct view_flat *flat);
 /* Lists the columns that people see in this table, in their order. */
 void view_people_columns(const struct view *s, struct view_flat *flat, const struct tbl_column *columns,
 			 const void *table);
@@ -124,6 +126,7 @@ bool view_has_value(const struct tbl_column *c, const void *row);
 /* Return values of a row. */
 uint64_t view_cell_number(const struct tbl_column *c, const void *row);
 double view_cell_double(const struct tbl_column *c, const void *row);
+double view_cell_value(const struct tbl_column *c, const void *row); /* of any number; NAN: not known */
 struct view_text view_cell_text(const struct tbl_column *c, const void *row);
 /* Returns whether the session asked for the column. */
 static inline bool view_is_asked(const struct view *s, const struct tbl_column *c)
@@ -171,8 +174,6 @@ const struct view_sheet *view_sheet_find(const char *name, size_t len); /* by th
 int view_read_sheet(struct view *s, const struct mdl_interval *in, const struct view_sheet *sh);
 /* Returns the process of a row, or 0 if the table does not tell. */
 uint32_t view_row_process(const struct view_sheet *sh, const void *row);
-/* The number in a cell, of any type; -1: it is not known. */
-double view_cell_value(const struct tbl_column *c, const void *row);
 /* Returns whether the numbers of two windows add up, so that the number of one window is a rate. */
 bool view_adds_up(const struct tbl_column *c);
 /* Returns whether the session has the number of this row. */

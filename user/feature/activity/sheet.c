@@ -213,12 +213,12 @@ static void above_kernels(struct view *s, const void *table, const char *prefix)
 	}
 #define GPU_COLUMN                                                                                                     \
 	{                                                                                                              \
-		"gpu", NULL, "gpu", TBL_COUNT, AT(a.device), SEEN(devices), .label = "gpu",                            \
-									    .help = "number of the GPU in the process" \
+		"gpu", NULL, "gpu", TBL_COUNT, KEY_AT(a.device), SEEN(devices),                                        \
+			.label = "gpu", .help = "number of the GPU in the process"                                     \
 	}
 #define UNLAUNCHED_COLUMN                                                                                              \
 	{                                                                                                              \
-		"unlaunched", NULL, NULL, TBL_COUNT, AT(a.unlaunched),                                                 \
+		"unlaunched", NULL, NULL, TBL_COUNT, SUM_AT(a.unlaunched),                                             \
 			.help = "number of activities whose launch was not seen; count includes them"                  \
 	}
 
@@ -236,9 +236,9 @@ static const struct tbl_column kernel_columns[] = {
 	 .help = "registers of a thread, in the last call"},
 	{"shared_bytes", NULL, "shared", TBL_BYTES, AT(shared), TBL_DASH, SEEN(shapes), HAS(shaped), .name_min = 40,
 	 .help = "static and dynamic shared memory of a block, in the last call"},
-	{"grid", NULL, "grid", TBL_TEXT, AT(grid), TBL_OMIT, SEEN(shapes), .name_min = 39,
+	{"grid", NULL, "grid", TBL_TEXT, LAST_AT(grid), TBL_OMIT, SEEN(shapes), .name_min = 39,
 	 .help = "blocks in each dimension, in the last call"},
-	{"block", NULL, "block", TBL_TEXT, AT(block), TBL_OMIT, SEEN(shapes), .name_min = 39,
+	{"block", NULL, "block", TBL_TEXT, LAST_AT(block), TBL_OMIT, SEEN(shapes), .name_min = 39,
 	 .help = "threads of a block in each dimension, in the last call"},
 	{"varies", NULL, NULL, TBL_BOOL, AT(varies), HAS(shaped),
 	 .help = "calls differ in registers, shared memory, grid or block"},
@@ -246,14 +246,14 @@ static const struct tbl_column kernel_columns[] = {
 	 .name_min = 34, .cell = gpu_percent_cell,
 	 .help = "theoretical occupancy of the last call: the part of a multiprocessor's warps that its registers, its "
 		 "shared memory and its block allow to run at once; absent if not known"},
-	{"occupancy_limit", NULL, "limited by", TBL_TEXT, AT(limit), TBL_OMIT, SEEN(limited), .name_min = 22,
+	{"occupancy_limit", NULL, "limited by", TBL_TEXT, LAST_AT(limit), TBL_OMIT, SEEN(limited), .name_min = 22,
 	 .help = "what allows the fewest blocks: registers, shared memory, block size (threads of a block), blocks per "
 		 "SM; "
 		 "several if they allow equally few; absent if the occupancy is 1"},
 	{"waves", NULL, "waves", TBL_RATIO, AT(occupancy.waves), TBL_OMIT, SEEN(occupied), .digits = 2,
 	 .data_digits = 3, .name_min = 18,
 	 .help = "blocks of the last call for each block that the GPU can run at once"},
-	{"grid_limit", NULL, "grid limit", TBL_WORD, AT(grid_limit), TBL_OMIT, WORDS(occupancy_grids), SEEN(grids),
+	{"grid_limit", NULL, "grid limit", TBL_WORD, LAST_AT(grid_limit), TBL_OMIT, WORDS(occupancy_grids), SEEN(grids),
 	 .name_min = 20,
 	 .help = "the last call leaves multiprocessors (SMs) unused: it has fewer blocks than there are, or its last "
 		 "wave "

@@ -229,7 +229,7 @@ static const struct tbl_column columns[] = {
 	{"launches", NULL, "launches", TBL_COUNT, SUM_AT(a.total.launches), .help = "launches of the whole graph"},
 	{"kernels", NULL, "kernels", TBL_COUNT, SUM_AT(a.total.kernels)},
 	{"gpu_total_ns", NULL, "gpu total", TBL_NS, SUM_AT(a.total.gpu_ns), TBL_TIGHT},
-	{"unseen_ns", NULL, NULL, TBL_NS, AT(unseen_ns),
+	{"unseen_ns", NULL, NULL, TBL_NS, SUM_AT(unseen_ns),
 	 .help = "the part of it whose capture was not recorded, so that no operator has it but the one that launched "
 		 "the graph"},
 	{"copied_bytes", NULL, "copied", TBL_BYTES, SUM_AT(a.total.bytes), TBL_DASH, SEEN(copies)},

@@ -356,7 +356,7 @@ static const struct tbl_column columns[] = {
 		 "program: your Python code, and whether it had a CPU is not known"},
 	{NULL, NULL, "gpu", TBL_TEXT, AT(gpu), SEEN(devices)},
 	PID_COLUMN(tgid),
-	{"gpu", "", NULL, TBL_COUNT, AT(device), .label = "gpu", .help = "number of the GPU in the process"},
+	{"gpu", "", NULL, TBL_COUNT, KEY_AT(device), .label = "gpu", .help = "number of the GPU in the process"},
 	/* Without what follows the last work of an interval: the next one has its cause. */
 	{NULL, NULL, NULL, TBL_NS, AT(ns), .has = offsetof(struct row, idle),
 	 .metric = METRIC("mxbpf_gpu_idle_seconds",
@@ -371,8 +371,9 @@ static const struct tbl_column columns[] = {
 	{"max_ns", NULL, NULL, TBL_NS, AT(max_ns), TBL_NULL, .help = "of an iteration: the most"},
 	{"count", NULL, "times", TBL_COUNT, SUM_AT(count), .name_min = 26, .help = "pieces of time"},
 	{NULL, NULL, "most of it in", TBL_TEXT, AT(place), TBL_NULL},
-	{"name", "operator", NULL, TBL_TEXT, AT(name), TBL_NULL, .help = "operator or call with the most of this time"},
-	{"line", NULL, NULL, TBL_TEXT, AT(line), TBL_NULL,
+	{"name", "operator", NULL, TBL_TEXT, LAST_AT(name), TBL_NULL,
+	 .help = "operator or call with the most of this time"},
+	{"line", NULL, NULL, TBL_TEXT, LAST_AT(line), TBL_NULL,
 	 .help = "Python line on which most samples found the thread meanwhile; without samples, of the stack with the "
 		 "most "
 		 "time (--py-stacks)"},

@@ -125,7 +125,7 @@ static const struct tbl_column columns[] = {
 		 "computation: all other kernels; idle: nothing ran"},
 	{NULL, NULL, "gpu", TBL_TEXT, AT(gpu), SEEN(devices)},
 	PID_COLUMN(tgid),
-	{"gpu", "", NULL, TBL_COUNT, AT(device), .label = "gpu", .help = "number of the GPU in the process"},
+	{"gpu", "", NULL, TBL_COUNT, KEY_AT(device), .label = "gpu", .help = "number of the GPU in the process"},
 	{NULL, NULL, NULL, TBL_NS, AT(busy_ns), .has = offsetof(struct row, works),
 	 .metric = METRIC("mxbpf_gpu_type_seconds", "Time in which the GPU did this type of work of the process")},
 	{NULL, NULL, NULL, TBL_NS, AT(alone_ns), .has = offsetof(struct row, works),

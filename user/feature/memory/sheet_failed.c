@@ -255,7 +255,7 @@ static const struct tbl_column columns[] = {
 	{"tid", NULL, NULL, TBL_COUNT, AT(f.tid)},
 	{"unix_ns", NULL, "at (s)", TBL_MOMENT, AT(f.h.ts_ns), TBL_TIGHT, .digits = 6},
 	{"nr", NULL, NULL, TBL_COUNT, AT(f.nr), .help = "number of the failure in the window, from 1"},
-	{"wanted_bytes", NULL, "wanted", TBL_BYTES, AT(f.wanted_bytes), .help = "bytes asked for"},
+	{"wanted_bytes", NULL, "wanted", TBL_BYTES, SUM_AT(f.wanted_bytes), .help = "bytes asked for"},
 	{"allocated_bytes", NULL, "allocated", TBL_BYTES, AT(allocated_bytes), TBL_NULL,
 	 .help = "allocated then, as the allocator says, also before the window; null: it does not count"},
 	{"reserved_bytes", NULL, "reserved", TBL_BYTES, AT(reserved_bytes), TBL_NULL,

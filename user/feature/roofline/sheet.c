@@ -166,13 +166,13 @@ static const struct tbl_column columns[] = {
 	{"type", NULL, "type", TBL_WORD, AT(type), TBL_OMIT, WORDS(types), .name_min = 26,
 	 .help = "of the first input, by which the peak is chosen; absent for other types"},
 	{"count", NULL, "calls", TBL_COUNT, SUM_AT(r.calls), .name_min = 20, .help = "calls that launched something"},
-	{"kernels", NULL, NULL, TBL_COUNT, AT(r.total.kernels)},
+	{"kernels", NULL, NULL, TBL_COUNT, SUM_AT(r.total.kernels)},
 	{"gpu_total_ns", NULL, "gpu total", TBL_NS, SUM_AT(r.total.gpu_ns), TBL_TIGHT,
 	 .help = "time on the GPU of what these calls launched"},
 	{"gpu_avg_ns", NULL, "avg", TBL_NS, AT(avg_ns), TBL_TIGHT, .name_min = 24, .help = "for a call"},
-	{"flops", NULL, NULL, TBL_COUNT, AT(flops), TBL_OMIT,
+	{"flops", NULL, NULL, TBL_COUNT, SUM_AT(flops), TBL_OMIT,
 	 .help = "floating-point operations of a call, by its shapes; absent if they are few or not known"},
-	{"bytes", NULL, NULL, TBL_BYTES, AT(bytes), TBL_OMIT,
+	{"bytes", NULL, NULL, TBL_BYTES, SUM_AT(bytes), TBL_OMIT,
 	 .help = "bytes of the inputs and outputs of a call, each once: a lower bound of what it moves; absent if not "
 		 "known"},
 	{"flop_per_byte", NULL, "flop/B", TBL_RATIO, AT(intensity), TBL_OMIT | TBL_SIGNIFICANT, SEEN(operations),
@@ -192,7 +192,7 @@ static const struct tbl_column columns[] = {
 	 .help = "part of what the GPU's memory can move; more than 1 if the data was in a cache; absent if the peak "
 		 "is not "
 		 "known"},
-	{"bound", NULL, "bound by", TBL_WORD, AT(bound), TBL_OMIT, WORDS(bounds),
+	{"bound", NULL, "bound by", TBL_WORD, LAST_AT(bound), TBL_OMIT, WORDS(bounds),
 	 .help = "compute, memory: at least a half of the peak is reached; too small: neither, and a kernel takes less "
 		 "than "
 		 "10 us, so that launching and starting count; neither: something else, for example latency or few "

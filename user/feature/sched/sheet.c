@@ -209,7 +209,7 @@ static const struct tbl_column party_columns[] = {
 
 #define ROW	   struct sched
 #define SEEN(what) .shown = offsetof(struct scheds, seen[what])
-#define OFF(what)  AT(ns[what]), TBL_DASH, SEEN(what)
+#define OFF(what)  SUM_AT(ns[what]), TBL_DASH, SEEN(what)
 #define PARTIES	   .columns = party_columns, .item_bytes = sizeof(struct party)
 static const struct tbl_column columns[] = {
 	{"name", "", NULL, TBL_TEXT, AT(op), TBL_NULL, .help = "null: no call was open"},
@@ -218,7 +218,7 @@ static const struct tbl_column columns[] = {
 	 .help = "no call was recorded then, so it is not known which was open"},
 	{"category", "", NULL, TBL_TEXT, AT(category), TBL_NULL},
 	PID_COLUMN(tgid),
-	{"off_cpu_ns", NULL, "off CPU", TBL_NS, AT(off_ns), .help = "sum of the next six columns"},
+	{"off_cpu_ns", NULL, "off CPU", TBL_NS, SUM_AT(off_ns), .help = "sum of the next six columns"},
 	{"waited_ns", NULL, "waited", TBL_NS, OFF(MXBPF_SCHED_WAITED),
 	 .help = "time in which the thread could run, but others had the CPU"},
 	{"futex_ns", NULL, "futex", TBL_NS, OFF(MXBPF_SCHED_FUTEX),
