@@ -187,3 +187,24 @@ recorded() {
 	expect_re 'no operator is on both sides' "$(<text)"
 	expect_re 'rows are per slice of time' "$(<text)"
 }
+
+@test "A table is compared as the reports of both recordings have it; of several recordings its changes can be certain" {
+	local side
+	for side in a op; do
+		"$MXBPF" report "$DIR/$side.mxd" -f json --top 0 -o "$side.json"
+	done
+	"$MXBPF" diff "$DIR/a.mxd" "$DIR/op.mxd" --table threads -f json -o diff.json
+	"$REPO/tests/diff/tables.py" diff.json a.json op.json threads name cpu_ns,runq_ns,runs
+	jq -e '.per == "iteration" and all(.table_rows[]; .certain | not)' diff.json
+	"$MXBPF" diff "$DIR/a.mxd" "$DIR/op.mxd" --table threads --top 1 >text
+	expect_re '^threads, per iteration .* A .* B +change$' "$(grep '^threads' text)"
+	expect_re '^[0-9]+ more rows' "$(grep more text)"
+	"$MXBPF" diff --base "$DIR/a.mxd" --base "$DIR/a.mxd" "$DIR/op.mxd" "$DIR/op.mxd" --table threads -f json |
+		jq -e 'all(.table_rows[]; .verdict and .p >= 0)'
+	run "$MXBPF" diff "$DIR/a.mxd" "$DIR/op.mxd" --table thread
+	expect_status 2
+	expect_re "'thread' is no table that compares; use one of memory.* threads" "$output"
+	run "$MXBPF" diff a.json op.json --table threads
+	expect_status 1
+	expect_re 'a.json is a JSON result, and tables of recordings alone compare' "$output"
+}

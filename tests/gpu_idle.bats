@@ -55,6 +55,8 @@ own_code_is_divided() { # PART
 	recorded 6 --agent
 	own_code_is_divided 0.6 # of few steps, in which one moment without a CPU is much
 	"$MXBPF" report job.mxd --top 0 >report.txt
+	"$MXBPF" diff ../job.mxd job.mxd --table gpu.idle -f json -o diff.json
+	"$REPO/tests/diff/tables.py" diff.json ../report.json report.json gpu.idle cause,gpu total_ns,count
 	grep -q '^Python code, blocked ' report.txt && ! grep -q 'Python code had a CPU is not known' report.txt
 }
 
