@@ -20,6 +20,7 @@ for side, report in enumerate(reports):
         for number in numbers:
             expected[(number,) + tuple(str(row[key]) for key in keys)][side] += row[number] / per
 expected = {name: values for name, values in expected.items() if any(values)}
+assert all(set(row['keys']) <= set(keys) for row in diff['table_rows'])
 said = {(row['column'],) + tuple(row['keys'][key] for key in keys): (row['a'], row['b']) for row in diff['table_rows']}
 assert expected and set(said) == set(expected), sorted(set(said) ^ set(expected))
 for name, values in expected.items():

@@ -82,7 +82,10 @@ static void two_recordings(void)
 	put_thread(&runs[CMP_B][0], 12, "worker", 9000, 60);
 }
 
-/* Recordings of THREADS threads whose times are within 10 % of each other; on side B, one takes `factor` as long. */
+/*
+ * Recordings of THREADS threads whose times are within 10 % of each other; on side B, one takes `factor` as long, and
+ * another one runs once, which is chance.
+ */
 static void draw(uint64_t *seed, double factor)
 {
 	unsigned i, k, side;
@@ -96,7 +99,7 @@ static void draw(uint64_t *seed, double factor)
 		put_thread(&runs[side][i / THREADS / CMP_SIDES], 100 + i, name,
 			   (uint64_t)((side && !k ? factor : 1) * (side ? 3 : 1) *
 				      (double)(1000000 + (*seed >> 40) % 100000)),
-			   0);
+			   side && k == 1);
 	}
 }
 

@@ -274,14 +274,6 @@ static int by_change(const void *va, const void *vb)
 	return x > y ? -1 : x < y ? 1 : a->place < b->place ? -1 : a->place > b->place;
 }
 
-static int by_distance(const void *va, const void *vb)
-{
-	const double a = distance(*(const struct cmp_value *const *)va),
-		     b = distance(*(const struct cmp_value *const *)vb);
-
-	return a > b ? -1 : a < b;
-}
-
 static int judge(struct cmp_tables *t)
 {
 	const size_t n = buf_count(&t->values, struct cmp_value);
@@ -305,25 +297,27 @@ static int judge(struct cmp_tables *t)
 }
 
 /* Values are sorted, so the first time of a table is the one that changed most. */
-static int find_most(struct cmp_tables *t, const struct cmp_result *r)
+static void find_most(struct cmp_tables *t, const struct cmp_result *r)
 {
 	const double unit_ns = t->iterations ? fmax(r->wall_ns[CMP_A], r->wall_ns[CMP_B]) : 1e9;
-	const struct cmp_value **most = calloc(t->n + 1, sizeof(*most)), *v;
-	size_t i;
+	const struct cmp_table *last = NULL;
+	const struct cmp_value *v;
+	unsigned i;
+	size_t k;
 
-	if (!most)
-		return -ENOMEM;
-	for (i = 0; i < buf_count(&t->values, *v); i++) {
-		v = buf_at(&t->values, struct cmp_value, i);
-		if (v->number->type == TBL_NS && distance(v) >= CMP_SHARE * unit_ns && v->certain == t->several &&
-		    (!t->nmost || most[t->nmost - 1]->of != v->of))
-			most[t->nmost++] = v;
+	for (k = 0; k < buf_count(&t->values, *v); k++) {
+		v = buf_at(&t->values, struct cmp_value, k);
+		if (v->of == last || v->number->type != TBL_NS || v->certain != t->several ||
+		    distance(v) < CMP_SHARE * unit_ns)
+			continue;
+		last = v->of;
+		for (i = t->nmost; i && distance(t->most[i - 1]) < distance(v); i--)
+			if (i < CMP_MOST)
+				t->most[i] = t->most[i - 1];
+		if (i < CMP_MOST)
+			t->most[i] = v;
+		t->nmost += t->nmost < CMP_MOST;
 	}
-	qsort(most, t->nmost, sizeof(*most), by_distance);
-	t->nmost = t->nmost < CMP_MOST ? t->nmost : CMP_MOST;
-	memcpy(t->most, most, t->nmost * sizeof(*most));
-	free(most);
-	return 0;
 }
 
 int cmp_tables_make(struct cmp_tables *t, const struct cmp_sides *of, const struct cmp_result *r,
@@ -346,8 +340,10 @@ int cmp_tables_make(struct cmp_tables *t, const struct cmp_sides *of, const stru
 		err = take_table(t, &t->table[i], of, e);
 	for (k = 0; k < buf_count(&t->values, struct cmp_value); k++)
 		compare_value(t, buf_at(&t->values, struct cmp_value, k), of);
-	if (!err && (judge(t) || find_most(t, r)))
+	if (!err && judge(t))
 		err = err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	if (!err)
+		find_most(t, r);
 	return err;
 }
 
