@@ -203,7 +203,7 @@ recorded() {
 		jq -e 'all(.table_rows[]; .verdict and .p >= 0)'
 	run "$MXBPF" diff "$DIR/a.mxd" "$DIR/op.mxd" --table thread
 	expect_status 2
-	expect_re "'thread' is no table that compares; use one of memory.* threads" "$output"
+	expect_re "'thread' is not one of .*, gpu\.kernels, .*\.idle, .*, threads" "$output"
 	run "$MXBPF" diff a.json op.json --table threads
 	expect_status 1
 	expect_re 'a.json is a JSON result, and tables of recordings alone compare' "$output"

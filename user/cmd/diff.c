@@ -143,15 +143,13 @@ static int make_alike(struct diff *d, struct err *e)
 /* JSON results have no model to make tables of. */
 static int compare_tables(struct diff *d, struct err *e)
 {
-	const struct view_sheet *only = d->o->table ? cmp_find_table(d->o->table, e) : NULL;
-
 	if (d->result.sums)
 		return d->o->table ? err_set(e, ERR_RUNTIME, -EINVAL,
 					     "--table: %s is a JSON result, and tables of recordings alone compare",
 					     d->sides.run[CMP_A][0].path)
 				   : 0;
 	d->result.tables = &d->tables;
-	return cmp_tables_make(&d->tables, &d->sides, &d->result, only, e);
+	return cmp_tables_make(&d->tables, &d->sides, &d->result, d->o->table, e);
 }
 
 static int open_all(struct diff *d, struct err *e)
@@ -262,8 +260,7 @@ int cmd_diff(const struct cmd_opts *o)
 	struct err e = {0};
 	int code;
 
-	if ((o->table && !cmp_find_table(o->table, &e)) ||
-	    cmd_check_output(o->output ? o->output : "-", &own, o->force, &e) ||
+	if (cmd_check_output(o->output ? o->output : "-", &own, o->force, &e) ||
 	    (o->html && cmd_check_output(o->html, view_find("html"), o->force, &e)))
 		return cmd_fail(&e);
 	code = open_all(&d, &e) ? cmd_fail(&e) : print_all(&d);

@@ -32,7 +32,7 @@ struct cmd_opts {
 	const char *output;		   /* -o; NULL: tables go to stdout */
 	const char *html;		   /* --html: the page is written to this file, too; NULL: it is not */
 	bool batch;			   /* --batch: top prints text */
-	const struct view_sheet *table;	   /* --table of top; NULL: none */
+	const struct view_sheet *table;	   /* --table; NULL: none */
 	const char *config;		   /* --config of serve; NULL: none */
 	const char *textfile;		   /* --textfile of serve; NULL: none */
 	const char *otlp;		   /* --otlp of serve; NULL: what the environment says */
@@ -70,7 +70,6 @@ struct cmd_opts {
 	unsigned nbase;
 	const char *fail_on[CMD_FAIL_MAX]; /* --fail-on, which cmp_limit_parse() accepts; borrowed from argv */
 	unsigned nfail_on;
-	const char *table;		       /* --table, which cmp_find_table() knows; borrowed from argv */
 	const char *via;		       /* --via */
 	unsigned with;			       /* --with: mask of kin_with_word() */
 	unsigned steps;			       /* --steps; 0: --duration counts */

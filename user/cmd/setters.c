@@ -11,6 +11,7 @@
 #include "base/fmt.h"
 #include "base/near.h"
 #include "compare/compare.h"
+#include "compare/tables.h"
 #include "trigger/trigger.h"
 #include "plan/plan.h"
 #include "view/sheet.h"
@@ -235,15 +236,16 @@ static bool table_is_of_top(const struct view_sheet *sh)
 /* The answer to a wrong name has those that there are, with the part before the dot once: "gpu.kernels, .copies". */
 int cmd_set_table(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
+	bool (*fits)(const struct view_sheet *) = opt->commands & CMD_BIT_DIFF ? cmp_has_table : table_is_of_top;
 	const struct view_sheet *const *sh, *before = NULL;
 	char all[sizeof(e->why)] = "", name[VIEW_SHEET_BYTES];
 	size_t len = 0, from;
 
 	o->table = view_sheet_find(text, strlen(text));
-	if (o->table && table_is_of_top(o->table))
+	if (o->table && fits(o->table))
 		return 0;
 	for (sh = view_sheets; *sh && len < sizeof(all); sh++) {
-		if (!view_sheet_name(*sh, name) || !table_is_of_top(*sh))
+		if (!view_sheet_name(*sh, name) || !fits(*sh))
 			continue;
 		from = before && !strcmp(before->member, (*sh)->member) ? strlen(before->member) : 0;
 		len += (size_t)snprintf(all + len, sizeof(all) - len, "%s%s", len ? ", " : "", name + from);

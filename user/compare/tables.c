@@ -53,26 +53,11 @@ static bool describe(struct cmp_table *t, const struct view_sheet *sh)
 	return t->nnumbers;
 }
 
-/* The error lists "gpu.idle,types threads": tables of one member follow one another. */
-const struct view_sheet *cmp_find_table(const char *name, struct err *e)
+bool cmp_has_table(const struct view_sheet *sh)
 {
-	const struct view_sheet *const *sh, *found = view_sheet_find(name, strlen(name));
-	const char *member = "";
-	char all[sizeof(e->why)] = "";
 	struct cmp_table t;
-	size_t len = 0;
 
-	if (found && describe(&t, found))
-		return found;
-	for (sh = view_sheets; *sh && len < sizeof(all); sh++) {
-		if (!describe(&t, *sh))
-			continue;
-		len += (size_t)snprintf(all + len, sizeof(all) - len, strcmp(member, (*sh)->member) ? " %s" : ",%s",
-					strcmp(member, (*sh)->member) ? t.name : (*sh)->list);
-		member = (*sh)->member;
-	}
-	err_set(e, ERR_USAGE, -EINVAL, "--table: '%.40s' is no table that compares; use one of%s", name, all);
-	return NULL;
+	return describe(&t, sh);
 }
 
 /* ---- rows */

@@ -49,8 +49,7 @@ struct cmp_tables {
 	unsigned nmost;
 };
 
-/* Returns the sheet of a table that can be compared, or NULL with e set: it names those that there are. */
-const struct view_sheet *cmp_find_table(const char *name, struct err *e);
+bool cmp_has_table(const struct view_sheet *sh); /* the table can be compared */
 /* Compares one table, or all if `only` is NULL. 0 or -errno with e set; cmp_tables_fini() either way. */
 int cmp_tables_make(struct cmp_tables *t, const struct cmp_sides *of, const struct cmp_result *r,
 		    const struct view_sheet *only, struct err *e);
