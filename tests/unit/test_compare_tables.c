@@ -106,7 +106,6 @@ static void draw(uint64_t *seed, double factor)
 int main(void)
 {
 	uint64_t seed = 1;
-	struct err e = {0};
 	unsigned i, k, wrong = 0, found = 0;
 
 	TEST("rows are joined by their names whatever their ids, rows of one name are added up, and sums are per "
