@@ -15,7 +15,7 @@ static void *lack(struct buf *b)
 	return NULL;
 }
 
-void *buf_add(struct buf *b, size_t n)
+void *buf_add_any(struct buf *b, size_t n)
 {
 	size_t cap = b->cap ? b->cap : 64;
 	char *p;

@@ -16,8 +16,8 @@ struct buf {
 	bool lacks; /* something could not be appended, because there was no memory */
 };
 
-/* Appends n uninitialised bytes and adds them to len. Returns their address, or NULL without memory. */
-void *buf_add(struct buf *b, size_t n);
+/* The same as buf_add(), whether there is room or not. */
+void *buf_add_any(struct buf *b, size_t n);
 /* Appends n bytes. Returns 0 or -ENOMEM. */
 int buf_put(struct buf *b, const void *data, size_t n);
 /* Appends an item. If there are `max` already, the half that came first is forgotten. Returns 0 or -ENOMEM. */
@@ -28,6 +28,15 @@ void buf_sort(struct buf *b, size_t bytes, int (*order)(const void *, const void
 size_t buf_first(const struct buf *b, size_t bytes, const void *like, int (*order)(const void *, const void *));
 int buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_fini(struct buf *b);
+
+/* Appends n uninitialised bytes and adds them to len. Returns their address, or NULL without memory. */
+static inline void *buf_add(struct buf *b, size_t n)
+{
+	if (n >= b->cap - b->len)
+		return buf_add_any(b, n);
+	b->len += n;
+	return b->data + b->len - n;
+}
 
 /* For such an order: returns from the function if the two differ. */
 #define BUF_ORDER(a, b)                                                                                                \

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 
-static size_t hash_slot_of(uint64_t a, uint64_t b, size_t cap)
+static inline size_t hash_slot_of(uint64_t a, uint64_t b, size_t cap)
 {
 	uint64_t x = a * 0x9e3779b97f4a7c15ull ^ (b + 0x7f4a7c15ull) * 0xbf58476d1ce4e5b9ull;
 
@@ -18,7 +18,7 @@ static size_t hash_slot_of(uint64_t a, uint64_t b, size_t cap)
 }
 
 /* Returns the entry of the key, or the free entry for it. The search ends because cap > len. */
-static struct hash_entry *hash_find(const struct hash *h, uint64_t a, uint64_t b)
+static inline struct hash_entry *hash_find(const struct hash *h, uint64_t a, uint64_t b)
 {
 	size_t i = hash_slot_of(a, b, h->cap);
 

@@ -600,8 +600,13 @@ void kind_span(const struct mxbpf_rec *r, struct mxbpf_span *s)
 {
 	const size_t form = form_bytes(r), bytes = form < sizeof(*s) ? form : sizeof(*s);
 
-	memcpy(s, r, bytes);
-	memset((char *)s + bytes, 0, sizeof(*s) - bytes);
+	if (form == MXBPF_SPAN_BYTES_PLAIN) { /* the same with sizes that the compiler knows */
+		memcpy(s, r, MXBPF_SPAN_BYTES_PLAIN);
+		memset((char *)s + MXBPF_SPAN_BYTES_PLAIN, 0, sizeof(*s) - MXBPF_SPAN_BYTES_PLAIN);
+	} else {
+		memcpy(s, r, bytes);
+		memset((char *)s + bytes, 0, sizeof(*s) - bytes);
+	}
 	if (bytes < offsetof(struct mxbpf_span, counters) + sizeof(s->counters[0]))
 		s->counters[0] = MXBPF_COUNTER_NONE;
 	if (form < r->size)

@@ -53,6 +53,7 @@ struct thread {
 struct acc {
 	bool switches;
 	struct hash threads; /* (tid, tgid) -> struct thread * */
+	struct thread *last; /* returned by thread_of(), because most records have the thread of the one before */
 	bool any_ended;
 	uint64_t uses, forgotten;
 };
@@ -94,6 +95,7 @@ void acc_forget_ended(struct acc *a)
 	struct thread *t;
 	size_t pos = 0, i;
 
+	a->last = NULL;
 	while (a->any_ended && (e = hash_next(&a->threads, &pos))) {
 		t = (struct thread *)(uintptr_t)e->val;
 		if (t->ended && buf_put(&ended, &t, sizeof(t)))
@@ -124,6 +126,7 @@ static int forget_half(struct acc *a)
 	size_t pos = 0, i;
 	int err = 0;
 
+	a->last = NULL;
 	while (!err && (e = hash_next(&a->threads, &pos))) {
 		t = (struct thread *)(uintptr_t)e->val;
 		err = buf_put(&all, &t, sizeof(t));
@@ -148,11 +151,16 @@ uint64_t acc_forgotten(const struct acc *a)
 /* Returns NULL if there is no memory. */
 static struct thread *thread_of(struct acc *a, uint32_t tid, uint32_t tgid)
 {
-	uint64_t *at = hash_get(&a->threads, tid, tgid);
-	struct thread *t;
+	struct thread *t = a->last;
+	uint64_t *at;
 
+	if (t && t->tid == tid && t->tgid == tgid) {
+		t->used = ++a->uses;
+		return t;
+	}
+	at = hash_get(&a->threads, tid, tgid);
 	if (at) {
-		t = (struct thread *)(uintptr_t)*at;
+		t = a->last = (struct thread *)(uintptr_t)*at;
 		t->used = ++a->uses;
 		return t;
 	}

@@ -13,12 +13,18 @@
 struct stacks;
 struct smp;
 
+#define SYM_USUAL 64 /* a power of two */
+
 struct sym {
 	struct sym_opts o;
 	const struct att *att;
-	struct hash threads;   /* (tgid, tid) of threads with a known name */
-	struct hash missing;   /* (id, kind of name) of names that were not found; see sym_retry() */
-	struct hash apart;     /* (id in records, kind of name) -> id of the name in the session; see sym_opts.apart */
+	struct hash threads; /* (tgid, tid) of threads with a known name */
+	struct hash missing; /* (id, kind of name) of names that were not found; see sym_retry() */
+	struct hash apart;   /* (id in records, kind of name) -> id of the name in the session; see sym_opts.apart */
+	struct {
+		uint64_t name_id;
+		uint32_t tgid, tid;
+	} usual[SYM_USUAL];    /* by name_id: names and threads of spans that are known; see is_usual() */
 	struct stacks *stacks; /* NULL: there is no interpreter */
 	struct smp *code;      /* NULL: there are no samples */
 	int err;	       /* first error of sym_add() in this call of sym_learn() */

@@ -221,6 +221,29 @@ static void tell_apart(struct sym *s, struct mxbpf_rec *r, struct kind_id_walk *
 	*(uint64_t *)((char *)r + id->off) = id->id = own;
 }
 
+/*
+ * Returns true if a span has nothing new: only a thread and a name, and those of a span before. Most spans of an agent
+ * are like that.
+ */
+static bool is_usual(struct sym *s, const struct mxbpf_rec *r)
+{
+	const struct mxbpf_span *span = (const void *)r;
+	typeof(s->usual[0]) *u;
+
+	if (r->kind != MXBPF_SPAN || r->size != MXBPF_WITH_COST(MXBPF_SPAN_BYTES_PLAIN) ||
+	    span->flags & MXBPF_SPAN_USER || span->end_tid != span->tid || s->o.apart)
+		return false;
+	u = &s->usual[span->name_id & (SYM_USUAL - 1)];
+	if (u->name_id == span->name_id && u->tgid == r->tgid && u->tid == span->tid)
+		return true;
+	if (hash_get(&s->threads, r->tgid, span->tid) && mdl_has_name(s->o.model, span->name_id)) {
+		u->name_id = span->name_id;
+		u->tgid = r->tgid;
+		u->tid = span->tid;
+	}
+	return false;
+}
+
 int sym_learn(struct sym *s, struct mxbpf_rec *r)
 {
 	struct kind_id_walk id = {0};
@@ -228,6 +251,8 @@ int sym_learn(struct sym *s, struct mxbpf_rec *r)
 	unsigned i;
 
 	s->err = 0;
+	if (is_usual(s, r))
+		return 0;
 	if (s->code && r->kind == MXBPF_SAMPLE)
 		finish_sample(s, (struct mxbpf_sample *)r);
 	for (i = 0; i < KIND_THREADS_MAX; i++) {
