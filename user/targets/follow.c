@@ -36,7 +36,7 @@ void follow_give_up(struct session *ses, uint32_t tgid, const struct err *e)
 	/* Most processes that cannot be attached to have ended by now. */
 	if (is_init(ses, tgid) || (e->cls == ERR_TARGET && !ses->o->verbose))
 		return;
-	p = ses_process_add(ses, tgid);
+	p = e->cls == ERR_TARGET ? ses_process_of(ses, tgid) : ses_process_add(ses, tgid);
 	if (!p || !p->told)
 		ses_warn(ses, "process %u is not followed: %s", tgid, e->why);
 	if (p)
@@ -317,18 +317,15 @@ static int look_at(struct session *ses, struct ses_process *p, struct tgt **t, c
 int follow_look(struct session *ses, uint32_t tgid, const struct sight *at, struct err *e)
 {
 	uint64_t execs = watch_execs(ses->follow->watch, (pid_t)tgid);
-	struct ses_process *p;
+	struct ses_process *p = ses_process_of(ses, tgid);
 	struct tgt *t;
 	int err;
 
 	if (execs == WATCH_ENDED && at && at->seen.kind != MXBPF_SIGHT_NEW) /* a stranger may have its number */
 		return err_set(e, ERR_TARGET, -ESRCH, "process %u has ended", tgid);
-	if (maps_nothing(ses, tgid))
+	if (p && p->phase == SES_ENDED) /* if another one has its number, a sighting tells */
 		return 0;
-	p = ses_process_add(ses, tgid);
-	if (!p)
-		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	if (p->phase == SES_ENDED) /* if another one has its number, a sighting tells */
+	if (maps_nothing(ses, tgid))
 		return 0;
 	err = tgt_open((pid_t)tgid, &t, e);
 	if (err)
@@ -339,7 +336,8 @@ int follow_look(struct session *ses, uint32_t tgid, const struct sight *at, stru
 		if (err)
 			return err;
 	}
-	err = look_at(ses, p, &t, at, execs, e);
+	p = ses_process_add(ses, tgid); /* not before it was found alive, because BPF tells its end only then */
+	err = p ? look_at(ses, p, &t, at, execs, e) : err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	tgt_close(t);
 	return err;
 }
