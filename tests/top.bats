@@ -395,6 +395,8 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 	terminal 80 24 "$MXBPF" top --exact --pid "$READY_PID" --probes op --table threads
 	shows 'TABLE threads by CPU time; '
 	shows '^> +[0-9.]+% +[0-9.]+%  python.* [0-9]+ '
+	keys Enter
+	shows '^ +run queue: [0-9.]+%$'
 	keys n
 	shows 'TABLE (findings|lines|iterations\.slowest|machine\.gauges|slow) by '
 	keys v

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "feature/raised/raised.h"
+#include "feature/sample/sample.h"
 #include "feature/threads/threads.h"
 #include "records.h"
 #include "top/top.h"
@@ -163,16 +165,32 @@ static void test_table(void)
 	buf_fini(&page.text);
 }
 
+/* Goes through tables of a second in which three have rows, in the order of the outputs. */
 static void test_next_table(void)
 {
+	static const struct sample_row sample = {.count = 1, .tgid = 77};
+	static const struct mxbpf_agg_raised raised = {.count = 1, .h.tgid = 77};
 	static const struct thread_use thread = {77, 1, 500 * MS, 0, 10};
-	FREED(top_fini) struct top t = {.one_job = true, .table = {.shown = true, .step = 1}};
+	static const struct {
+		int step;
+		const struct view_sheet *to;
+	} steps[] = {{1, &sheet_sample}, {1, &sheet_raised},  {1, &sheet_threads}, {-1, &sheet_raised},
+		     {0, &sheet_raised}, {-1, &sheet_sample}, {-1, &sheet_threads}};
+	struct mdl_session s = session();
+	struct mdl_interval in = {.session = &s, .model = mdl_new()};
+	FREED(top_fini) struct top t = {.one_job = true, .table.shown = true};
 	unsigned i;
 
-	for (i = 0; i < 3; i++, t.table.step = i == 1 ? -1 : 1) {
-		second_of_threads(&t, 1, &thread, 1);
-		CHECK(t.table.of == &sheet_threads && top_rows(&t, TOP_TABLE) == 1);
+	s.features = THREADS_BIT | RAISED_BIT;
+	s.sample_hz = 99;
+	CHECK(in.model && !mdl_table_add(in.model, &feature_sample, &sample_table, &sample) &&
+	      !mdl_table_add(in.model, &feature_raised, &raised_table, &raised) &&
+	      !mdl_table_add(in.model, &feature_threads, &threads_table, &thread));
+	for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		t.table.step = steps[i].step;
+		CHECK(!top_take(&t, &in) && t.table.of == steps[i].to && top_rows(&t, TOP_TABLE) == 1);
 	}
+	mdl_free(in.model);
 }
 
 int main(void)

@@ -283,10 +283,13 @@ void top_table_line(const struct top *t, const struct top_row *r, char *to, size
 
 void top_table_details(struct top_lines *f, const struct top *t, const struct top_row *row, unsigned max)
 {
+	const char *head;
 	unsigned i;
 
-	for (i = 0; i < t->table.columns.n && i < max; i++)
-		top_line(f, "    %s: %s", t->table.columns.of[i].head, text_of(t, row, i));
+	for (i = 0; i < t->table.columns.n && i < max; i++) {
+		head = t->table.columns.of[i].head;
+		top_line(f, "    %s%s%s", head, *head ? ": " : "", text_of(t, row, i));
+	}
 }
 
 /* Compares by the column of the table by which it is sorted: the largest number first, texts from a to z. */
