@@ -166,8 +166,6 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_activity) == 128);
 
 #define MXBPF_AGG_GPU_WORK   ((enum mxbpf_kind)43) /* user: a row of work for GPUs, struct mxbpf_agg_gpu_work */
 #define MXBPF_AGG_GPU_STREAM ((enum mxbpf_kind)44) /* user: how busy a stream was, struct mxbpf_agg_gpu_stream */
-#define MXBPF_AGG_GPU_JOIN   ((enum mxbpf_kind)45) /* user: what could not be joined, struct mxbpf_agg_gpu_join */
-#define MXBPF_AGG_GPU_WAIT   ((enum mxbpf_kind)46) /* user: waits of a thread, struct mxbpf_agg_gpu_wait */
 
 #define MXBPF_AGG_GPU_IDLE ((enum mxbpf_kind)50) /* user: why a device ran nothing, struct mxbpf_agg_gpu_idle */
 #define MXBPF_GPU_IDLE	   ((enum mxbpf_kind)55) /* user: a piece of that time, struct mxbpf_gpu_idle */
@@ -289,26 +287,6 @@ struct mxbpf_agg_gpu_stream {
 	__u8 pad[3];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_gpu_stream) == 88);
-
-/* The launches of a process, and those that could not be joined. Since 1.5. */
-struct mxbpf_agg_gpu_join {
-	struct mxbpf_rec h;  /* ts_ns: 0 */
-	__u64 launches;	     /* all of them */
-	__u64 without_work;  /* launches without an activity so far */
-	__u64 late_launches; /* launches that came when the spans of their time were forgotten */
-	__u64 late_spans;    /* spans that ended when launches since their start were forgotten */
-};
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_gpu_join) == 48);
-
-/* Calls of CUDA in which a thread waited for a device, by thread and name. Since 1.5. */
-struct mxbpf_agg_gpu_wait {
-	struct mxbpf_rec h; /* ts_ns: 0 */
-	__u64 name_id;	    /* of kind MXBPF_NAME_SPAN: "cudaStreamSynchronize" */
-	__u64 count, total_ns;
-	__u32 tid;
-	__u32 pad;
-};
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_gpu_wait) == 48);
 
 /* Why a device ran neither a kernel nor a set. Recordings store these numbers, so a new cause needs a new number. */
 enum mxbpf_idle_cause {

@@ -55,11 +55,11 @@ static const struct mxbpf_agg_gpu_work *calls(const struct mdl *m, uint64_t name
 	return row_of(m, MXBPF_WORK_OF_CALLS, name_id);
 }
 
-static const struct mxbpf_agg_gpu_join *counts(const struct mdl *m)
+static const struct activity_join *counts(const struct mdl *m)
 {
-	static const struct mxbpf_agg_gpu_join none;
+	static const struct activity_join none;
 	size_t n;
-	const struct mxbpf_agg_gpu_join *all = activity_joins(m, &n);
+	const struct activity_join *all = activity_joins(m, &n);
 
 	return n ? all : &none;
 }

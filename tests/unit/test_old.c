@@ -38,6 +38,15 @@ struct raised {
 	__u64 name_id, stack_id, count, last_ns;
 	__u8 cls, pad[7];
 };
+struct gpu_join {
+	struct mxbpf_rec h;
+	__u64 launches, without_work, late_launches, late_spans;
+};
+struct gpu_wait {
+	struct mxbpf_rec h;
+	__u64 name_id, count, total_ns;
+	__u32 tid, pad;
+};
 struct roof {
 	struct mxbpf_rec h;
 	__u64 name_id, args_id, calls, total[5], self[5];
@@ -68,6 +77,10 @@ static const struct {
 	 "waits of 77: operator_id=300 within_id=400 call_id=200 name_id=100 for=1 count=2 total_ns=3 max_ns=4\n"},
 	{&(struct raised){.h = {37, sizeof(struct raised), 77, 11}, 100, 200, 2, 13, 4, {0}},
 	 "raised of 77: name_id=100 stack_id=200 count=2 first_unix_ns=11 last_unix_ns=13 class=4\n"},
+	{&(struct gpu_join){HEAD(45, gpu_join), 2, 3, 4, 5},
+	 "gpu joins of 77: launches=2 without_work=3 late_launches=4 late_spans=5\n"},
+	{&(struct gpu_wait){HEAD(46, gpu_wait), 100, 2, 3, 9, 0},
+	 "gpu waits of 77: name_id=100 tid=9 count=2 total_ns=3\n"},
 	{&(struct roof){HEAD(62, roof), 100, 200, 2, {3, 4, 5, 6, 7}, {8, 9, 10, 11, 12}},
 	 "gpu roofline of 77: name_id=100 args_id=200 calls=2 total=3 total=4 total=5 total=6 total=7 self=8 self=9 "
 	 "self=10 self=11 self=12\n"},

@@ -139,6 +139,11 @@ int mdl_table_add(struct mdl *m, const struct mdl_feature *f, const struct tbl_d
  * Adds a row as mdl_table_add() does. Returns 1 + its index in the table, which does not change, or 0 if out of memory.
  */
 uint32_t mdl_table_place(struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def, const void *row);
+/*
+ * Returns the row with the keys of another one, borrowed until the next one is added. Its other values are 0 if there
+ * was none. NULL: out of memory.
+ */
+void *mdl_table_row(struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def, const void *like);
 /* Copies the tables of a feature, which has no rows in `to`. 0 or -ENOMEM. */
 int mdl_tables_copy(struct mdl *to, const struct mdl *from, const struct mdl_feature *f);
 

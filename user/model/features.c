@@ -140,18 +140,35 @@ static const uint64_t *at_name(const void *row, const struct tbl_column *c)
 	return (const uint64_t *)((const char *)row + c->at);
 }
 
+/* Names of a new row get placeholders. */
+static int expect_names(struct mdl *m, const struct tbl_def *def, const void *row)
+{
+	const struct tbl_column *c;
+	int err = row ? 0 : -ENOMEM;
+
+	for (c = def->columns; !err && c->bytes; c++)
+		if (c->type == TBL_NAME && c->name_kind == MXBPF_NAME_SPAN && *at_name(row, c))
+			err = mdl_expect_name(m, *at_name(row, c));
+	return err;
+}
+
 uint32_t mdl_table_place(struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def, const void *row)
 {
 	struct tbl *t = table_of(m, f, def);
-	const struct tbl_column *c;
 	bool added;
 	const char *to = tbl_add(t, row, &added);
-	int err = to ? 0 : -ENOMEM;
 
-	for (c = def->columns; !err && added && c->bytes; c++)
-		if (c->type == TBL_NAME && c->name_kind == MXBPF_NAME_SPAN && *at_name(to, c))
-			err = mdl_expect_name(m, *at_name(to, c));
-	return err ? 0 : 1 + (uint32_t)((size_t)(to - t->rows.data) / def->row_bytes);
+	return !to || (added && expect_names(m, def, to))
+		       ? 0
+		       : 1 + (uint32_t)((size_t)(to - t->rows.data) / def->row_bytes);
+}
+
+void *mdl_table_row(struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def, const void *like)
+{
+	bool added;
+	void *row = tbl_row(table_of(m, f, def), like, &added);
+
+	return row && added && expect_names(m, def, row) ? NULL : row;
 }
 
 int mdl_table_add(struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def, const void *row)

@@ -77,10 +77,13 @@ static bool keeps_process(const struct mdl *m, const struct mxbpf_rec *r)
 {
 	const struct kind *k = kind_of(r);
 	const struct mxbpf_group *g;
+	const struct mdl_feature *f;
 	const struct tbl_def *def;
 
-	if (r->kind == MXBPF_TABLE && features_of_table(r, &def) && def->of_process)
-		return true;
+	if (r->kind == MXBPF_TABLE) {
+		f = features_of_table(r, &def);
+		return f && (def->of_process || (f->by_process && m->tells_processes));
+	}
 	if (!k || k->of_process)
 		return k;
 	if (features_keep_process(m, r))

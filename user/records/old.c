@@ -42,6 +42,11 @@ static const struct old_kind old_kinds[] = {
 	[37] = {56, "raised", COLUMNS(
 		TIME("first_unix_ns", 8), ID("name_id", 16, SPAN), ID("stack_id", 24, STACK), VALUE("count", 32, 8),
 		TIME("last_unix_ns", 40), VALUE("class", 48, 1))},
+	[45] = {48, "gpu joins", COLUMNS(
+		VALUE("launches", 16, 8), VALUE("without_work", 24, 8), VALUE("late_launches", 32, 8),
+		VALUE("late_spans", 40, 8))},
+	[46] = {48, "gpu waits", COLUMNS(
+		ID("name_id", 16, SPAN), VALUE("count", 24, 8), VALUE("total_ns", 32, 8), VALUE("tid", 40, 4))},
 	[62] = {120, "gpu roofline", COLUMNS(
 		ID("name_id", 16, SPAN), ID("args_id", 24, ARGS), VALUE("calls", 32, 8), VALUE("total", 40, 40),
 		VALUE("self", 80, 40))},

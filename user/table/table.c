@@ -78,8 +78,7 @@ static int grow(struct tbl *t)
 	return 0;
 }
 
-/* A new row has its keys and zeros, and sets *added. NULL: out of memory. */
-static void *find_or_add(struct tbl *t, const void *like, bool *added)
+void *tbl_row(struct tbl *t, const void *like, bool *added)
 {
 	struct keys keys = {like, false};
 	const struct tbl_column *c;
@@ -167,7 +166,7 @@ void tbl_merge(const struct tbl_def *def, void *to, const void *from)
 
 void *tbl_add(struct tbl *t, const void *from, bool *added)
 {
-	void *row = find_or_add(t, from, added);
+	void *row = tbl_row(t, from, added);
 	const struct tbl_column *c;
 	unsigned i;
 

@@ -37,6 +37,11 @@ static inline void *tbl_at(const struct tbl *t, size_t i)
 }
 
 /*
+ * Returns the row with the keys of another one, borrowed until the next call. *added: there was none, so its other
+ * values are 0. NULL: out of memory.
+ */
+void *tbl_row(struct tbl *t, const void *like, bool *added);
+/*
  * Adds a row to the row with its keys, which is returned, borrowed until the next call. *added: there was none. NULL:
  * out of memory.
  */

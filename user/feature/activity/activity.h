@@ -58,7 +58,13 @@ const struct mxbpf_agg_gpu_graph *activity_graphs(const struct mdl *m, size_t *n
 
 /* Returns whether a call of CUDA makes its thread wait for a device. */
 bool activity_is_wait(const char *name, size_t len);
-const struct mxbpf_agg_gpu_wait *activity_waits(const struct mdl *m, size_t *n);
+/* Calls of CUDA in which a thread waited for a device, by thread and name. */
+struct activity_wait {
+	uint64_t name_id; /* "cudaStreamSynchronize" */
+	uint64_t count, total_ns;
+	uint32_t tgid, tid;
+};
+const struct activity_wait *activity_waits(const struct mdl *m, size_t *n);
 /* Returns how long activities of a process were seen in a window of this duration: while CUPTI was held. */
 uint64_t activity_seen_ns(const struct mdl *m, uint32_t tgid, uint64_t window_ns);
 
@@ -69,8 +75,16 @@ bool activity_of_iteration(const struct mdl *m, uint32_t tgid, uint64_t start_ns
 /* Appends struct mxbpf_agg_gpu_stream: the streams and devices that had work. Returns 0 or -ENOMEM. */
 int activity_streams(const struct mdl *m, struct buf *out);
 
+/* The launches of a process, and those that could not be joined. */
+struct activity_join {
+	uint64_t launches;	/* all of them */
+	uint64_t without_work;	/* launches without an activity so far */
+	uint64_t late_launches; /* launches that came when the spans of their time were forgotten */
+	uint64_t late_spans;	/* spans that ended when launches since their start were forgotten */
+	uint32_t tgid;
+};
 /* Return *n records, one for each process, and for each device of each process. */
-const struct mxbpf_agg_gpu_join *activity_joins(const struct mdl *m, size_t *n);
+const struct activity_join *activity_joins(const struct mdl *m, size_t *n);
 const struct mxbpf_gpu_device *activity_devices(const struct mdl *m, size_t *n);
 #define ACTIVITY_UUID_BYTES 41
 /* Whether a device is an instance of a GPU that MIG divides. */

@@ -18,8 +18,6 @@ struct state {
 	struct buf accounts;	   /* struct mxbpf_gpu_account: since the model began */
 	struct buf since;	   /* struct mxbpf_gpu_account: what it was when the model began */
 	struct hash is_wait;	   /* (name_id, 0) -> 1: a call that does not wait, 2: one that waits */
-	struct hash wait_index;	   /* (name_id, process and thread) -> 1 + index in waits */
-	struct buf waits;	   /* struct mxbpf_agg_gpu_wait */
 	struct buf ended;	   /* struct mdl_ended, of this window */
 	struct launched launched;
 	struct join join;
@@ -193,40 +191,23 @@ static bool waits(const struct mdl *m, struct state *all, uint64_t name_id)
 	return activity_is_wait(name, len);
 }
 
-static int add_waits(struct state *all, const struct mxbpf_agg_gpu_wait *from)
-{
-	const uint64_t thread = (uint64_t)from->h.tgid << 32 | from->tid;
-	struct mxbpf_agg_gpu_wait *w;
-	bool added;
-
-	w = mdl_item_put(&all->wait_index, &all->waits, from->name_id, thread, sizeof(*w), &added);
-	if (!w)
-		return -ENOMEM;
-	if (added) {
-		*w = *from;
-		return 0;
-	}
-	add_sat(&w->count, from->count);
-	add_sat(&w->total_ns, from->total_ns);
-	return 0;
-}
-
-static int fold_waits(struct mdl *m, const struct mxbpf_rec *rec)
-{
-	struct mxbpf_agg_gpu_wait w = *(const struct mxbpf_agg_gpu_wait *)rec;
-	struct state *all = activity_state_of(m);
-
-	w.h.size = sizeof(w); /* a newer version has a longer record */
-	return all && !mdl_expect_name(m, w.name_id) ? add_waits(all, &w) : -ENOMEM;
-}
+#define ROW struct activity_wait
+static const struct tbl_column wait_columns[] = {
+	{.stored = "name_id", .type = TBL_NAME, KEY_AT(name_id)},
+	{.stored = "tid", .type = TBL_COUNT, KEY_AT(tid)},
+	PID_COLUMN(tgid, .merge = TBL_IS_KEY),
+	{.stored = "count", .type = TBL_COUNT, SUM_AT(count)},
+	{.stored = "total_ns", .type = TBL_NS, SUM_AT(total_ns)},
+	{0},
+};
+#undef ROW
+static const struct tbl_def waits_table = {
+	.name = "gpu waits", .row_bytes = sizeof(struct activity_wait), .of_process = true, .columns = wait_columns};
 
 static int activity_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
 {
-	struct mxbpf_agg_gpu_wait w = {.h = {.kind = MXBPF_AGG_GPU_WAIT, .size = sizeof(w), .tgid = s->h.tgid},
-				       .name_id = s->name_id,
-				       .count = 1,
-				       .total_ns = s->dur_ns,
-				       .tid = s->tid};
+	const struct activity_wait w = {
+		.name_id = s->name_id, .count = 1, .total_ns = s->dur_ns, .tgid = s->h.tgid, .tid = s->tid};
 	struct state *all;
 
 	if (s->cls != MXBPF_CLASS_CUDA && !mdl_sees_devices(m))
@@ -236,7 +217,7 @@ static int activity_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_
 		return -ENOMEM;
 	if (s->cls != MXBPF_CLASS_CUDA)
 		return join_span(m, &all->join, s);
-	return waits(m, all, s->name_id) ? add_waits(all, &w) : 0;
+	return waits(m, all, s->name_id) ? mdl_table_add(m, &feature_activity, &waits_table, &w) : 0;
 }
 
 /* ---- other records */
@@ -249,7 +230,7 @@ static int iteration(struct mdl *m, const struct mdl_ended *it)
 	return all ? buf_put(&all->ended, it, sizeof(*it)) : 0;
 }
 
-static int take_iterations(struct state *all)
+static int take_iterations(const struct mdl *m, struct state *all)
 {
 	const struct mdl_ended *end;
 	size_t i;
@@ -257,7 +238,7 @@ static int take_iterations(struct state *all)
 
 	for (i = 0; !err && i < buf_count(&all->ended, *end); i++) {
 		end = buf_at(&all->ended, const struct mdl_ended, i);
-		err = join_iteration(&all->join, end->tgid, end->start_ns, end->end_ns);
+		err = join_iteration(m, &all->join, end->tgid, end->start_ns, end->end_ns);
 	}
 	all->ended.len = 0;
 	return err;
@@ -268,7 +249,7 @@ bool activity_of_iteration(const struct mdl *m, uint32_t tgid, uint64_t start_ns
 {
 	const struct state *all = mdl_state_of(m, &feature_activity);
 
-	return all && all->join.on && join_of_iteration(&all->join, tgid, start_ns, start_ns + dur_ns, work);
+	return all && all->join.on && join_of_iteration(m, &all->join, tgid, start_ns, start_ns + dur_ns, work);
 }
 
 /* ---- activities that wait until all that start before them have come */
@@ -319,7 +300,7 @@ static int activity_window(struct mdl *m)
 	struct state *all = activity_state_of(m);
 	int err = join_window(m, &all->join);
 
-	err = err ? err : take_iterations(all);
+	err = err ? err : take_iterations(m, all);
 	if (err || !win_is_due(buf_count(&all->work.all, struct win_work), all->work.kept, WORK_MIN, WORK_MAX))
 		return err;
 	return activity_settle_work(m);
@@ -361,13 +342,6 @@ static int fold_stream(struct mdl *m, const struct mxbpf_rec *rec)
 	struct state *all = activity_state_of(m);
 
 	return all ? streams_fold(&all->streams, (const void *)rec) : -ENOMEM;
-}
-
-static int fold_join(struct mdl *m, const struct mxbpf_rec *rec)
-{
-	struct state *all = activity_state_of(m);
-
-	return all ? join_fold_counts(&all->join, (const void *)rec) : -ENOMEM;
 }
 
 /* ---- devices and accounts */
@@ -499,12 +473,9 @@ const struct activity_work *const *activity_work_rows(const struct mdl *m, size_
 	return all ? (const void *)all->join.rows.data : NULL;
 }
 
-const struct mxbpf_agg_gpu_wait *activity_waits(const struct mdl *m, size_t *n)
+const struct activity_wait *activity_waits(const struct mdl *m, size_t *n)
 {
-	const struct state *all = mdl_state_of(m, &feature_activity);
-
-	*n = all ? buf_count(&all->waits, struct mxbpf_agg_gpu_wait) : 0;
-	return all ? (const void *)all->waits.data : NULL;
+	return mdl_table_rows(m, &feature_activity, &waits_table, n);
 }
 
 uint64_t activity_seen_ns(const struct mdl *m, uint32_t tgid, uint64_t window_ns)
@@ -542,12 +513,9 @@ int activity_streams(const struct mdl *m, struct buf *out)
 	return err;
 }
 
-const struct mxbpf_agg_gpu_join *activity_joins(const struct mdl *m, size_t *n)
+const struct activity_join *activity_joins(const struct mdl *m, size_t *n)
 {
-	const struct state *all = mdl_state_of(m, &feature_activity);
-
-	*n = all ? buf_count(&all->join.counts, struct mxbpf_agg_gpu_join) : 0;
-	return all ? (const void *)all->join.counts.data : NULL;
+	return mdl_table_rows(m, &feature_activity, &activity_joins_table, n);
 }
 
 const struct mxbpf_gpu_device *activity_devices(const struct mdl *m, size_t *n)
@@ -582,7 +550,6 @@ static int activity_emit(const struct mdl *m, struct buf *out)
 	}
 	err = err ? err : join_emit(&all->join, out);
 	err = err ? err : activity_streams(m, out);
-	err = err ? err : buf_put(out, all->waits.data, all->waits.len);
 	return err ? err : buf_put(out, all->accounts.data, all->accounts.len);
 }
 
@@ -612,7 +579,6 @@ static int activity_copy(struct mdl *to, const struct mdl *from)
 	err = err ? err : copy_devices(t, f);
 	err = err ? err : mdl_items_copy(&t->account_index, &t->accounts, &f->account_index, &f->accounts);
 	err = err ? err : buf_put(&t->since, f->since.data, f->since.len);
-	err = err ? err : mdl_items_copy(&t->wait_index, &t->waits, &f->wait_index, &f->waits);
 	err = err ? err : launched_copy(&t->launched, &f->launched);
 	err = err ? err : join_copy(&t->join, &f->join);
 	err = err ? err : win_copy(&t->work, &f->work);
@@ -641,7 +607,6 @@ static void activity_fini(struct mdl *m)
 	mdl_items_fini(&all->account_index, &all->accounts);
 	buf_fini(&all->since);
 	hash_fini(&all->is_wait);
-	mdl_items_fini(&all->wait_index, &all->waits);
 	launched_fini(&all->launched);
 	join_fini(&all->join);
 	streams_fini(&all->streams);
@@ -661,10 +626,9 @@ const struct mdl_feature feature_activity = {
 		  {MXBPF_GPU_ACCOUNT, fold_account},
 		  {MXBPF_AGG_GPU_WORK, fold_work},
 		  {MXBPF_AGG_GPU_STREAM, fold_stream},
-		  {MXBPF_AGG_GPU_JOIN, fold_join},
-		  {MXBPF_AGG_GPU_WAIT, fold_waits},
 		  {MXBPF_GRAPH_NODE, node_fold},
 		  {MXBPF_AGG_GPU_GRAPH, fold_graph}},
+	.tables = {{&waits_table}, {&activity_joins_table}},
 	.span = activity_span,
 	.iteration = iteration,
 	.window = activity_window,

@@ -248,15 +248,15 @@ static int settle_work(struct mdl *m, struct join *j, const struct graph_work *f
 }
 
 /* A launch that made a node has no activity, and lacks none. */
-static int count_captured(struct join *j)
+static int count_captured(struct mdl *m, struct join *j)
 {
-	struct mxbpf_agg_gpu_join *c;
+	struct activity_join *c;
 	struct hash_entry *e;
 	uint64_t n;
 	size_t pos = 0;
 
 	while ((e = hash_next(&j->graphs.captured, &pos))) {
-		c = work_counts(j, (uint32_t)e->a);
+		c = work_counts(m, (uint32_t)e->a);
 		if (!c)
 			return -ENOMEM;
 		n = c->without_work < e->val ? c->without_work : e->val;
@@ -270,7 +270,7 @@ int graphs_settle(struct mdl *m, struct join *j)
 {
 	struct graphs *g = &j->graphs;
 	size_t i;
-	int err = count_captured(j);
+	int err = count_captured(m, j);
 
 	place_late(j);
 	for (i = 0; !err && i < buf_count(&g->works, struct graph_work); i++)

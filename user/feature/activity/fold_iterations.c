@@ -8,9 +8,15 @@
 #define BACK_MAX  64	     /* iterations before the last one that a launch can be in */
 
 /* Returns whether a launch of the process was seen in this model. */
-static bool launches(const struct join *j, uint32_t tgid)
+static bool launches(const struct mdl *m, const struct join *j, uint32_t tgid)
 {
-	return j->nlaunches && hash_get(&j->counts_index, tgid, 0);
+	size_t n;
+	const struct activity_join *c = activity_joins(m, &n);
+
+	while (j->nlaunches && n--)
+		if (c[n].tgid == tgid)
+			return true;
+	return false;
 }
 
 static uint32_t last_slot(const struct join *j, uint32_t tgid)
@@ -76,7 +82,7 @@ static int add_slot(struct join *j, uint32_t tgid, uint64_t start_ns, uint64_t e
 	return 0;
 }
 
-int join_iteration(struct join *j, uint32_t tgid, uint64_t start_ns, uint64_t end_ns)
+int join_iteration(const struct mdl *m, struct join *j, uint32_t tgid, uint64_t start_ns, uint64_t end_ns)
 {
 	const struct moment *moment;
 	struct launch *l;
@@ -84,7 +90,7 @@ int join_iteration(struct join *j, uint32_t tgid, uint64_t start_ns, uint64_t en
 	uint32_t place;
 	size_t i, k;
 
-	if (!launches(j, tgid) || start_ns < j->first_ns)
+	if (!launches(m, j, tgid) || start_ns < j->first_ns)
 		return 0;
 	if (buf_count(&j->slots, struct slot) >= SLOTS_MAX)
 		join_forget_slots(j);
@@ -108,14 +114,14 @@ int join_iteration(struct join *j, uint32_t tgid, uint64_t start_ns, uint64_t en
 }
 
 /* Adds up the launches of an iteration that has no slot yet. */
-static bool sum_launches(const struct join *j, uint32_t tgid, uint64_t start_ns, uint64_t end_ns,
+static bool sum_launches(const struct mdl *m, const struct join *j, uint32_t tgid, uint64_t start_ns, uint64_t end_ns,
 			 struct mxbpf_gpu_work *work)
 {
 	const uint32_t last = last_slot(j, tgid);
 	const struct launch *l;
 	size_t i;
 
-	if (!launches(j, tgid) || start_ns < j->first_ns || start_ns <= j->lost_ns ||
+	if (!launches(m, j, tgid) || start_ns < j->first_ns || start_ns <= j->lost_ns ||
 	    (last && start_ns < buf_at(&j->slots, struct slot, last - 1)->end_ns))
 		return false;
 	for (i = 0; i < buf_count(&j->launches, struct launch); i++) {
@@ -126,14 +132,14 @@ static bool sum_launches(const struct join *j, uint32_t tgid, uint64_t start_ns,
 	return true;
 }
 
-bool join_of_iteration(const struct join *j, uint32_t tgid, uint64_t start_ns, uint64_t end_ns,
+bool join_of_iteration(const struct mdl *m, const struct join *j, uint32_t tgid, uint64_t start_ns, uint64_t end_ns,
 		       struct mxbpf_gpu_work *work)
 {
 	const uint64_t *at = hash_get(&j->slot_index, start_ns, tgid);
 
 	*work = (struct mxbpf_gpu_work){.launches = 0};
 	if (!at || !*at)
-		return sum_launches(j, tgid, start_ns, end_ns, work);
+		return sum_launches(m, j, tgid, start_ns, end_ns, work);
 	*work = buf_at(&j->slots, struct slot, *at - 1)->work;
 	return true;
 }

@@ -248,7 +248,7 @@ static void forget_launches(const struct join *j, struct thread *t)
 static int keep_span(struct mdl *m, struct join *j, const struct span *span)
 {
 	struct span s = *span, *last;
-	struct mxbpf_agg_gpu_join *c;
+	struct activity_join *c;
 	struct thread *t;
 	int err = join_thread(j, s.tgid, s.tid, &t);
 
@@ -265,7 +265,7 @@ static int keep_span(struct mdl *m, struct join *j, const struct span *span)
 		return 0;
 	forget_launches(j, t);
 	if (s.start_ns < t->lost_launch_ns) {
-		c = work_counts(j, s.tgid);
+		c = work_counts(m, s.tgid);
 		if (!c)
 			return -ENOMEM;
 		add_sat(&c->late_spans, 1);
@@ -349,7 +349,7 @@ static int activity_attach(struct mdl *m, struct join *j, struct launch *l, cons
 {
 	const uint64_t latency_ns = work_less(w->start_ns, l->ts_ns);
 	struct activity_work *r = l->own ? work_row_at(j, l->own) : NULL;
-	struct mxbpf_agg_gpu_join *c;
+	struct activity_join *c;
 	uint32_t place;
 	unsigned i;
 
@@ -357,7 +357,7 @@ static int activity_attach(struct mdl *m, struct join *j, struct launch *l, cons
 	    ranges_kernel(m, &(struct ranges_launch){l->ts_ns, tgid_of(l), l->tid}, w->kernel_id, w->sum.gpu_ns))
 		return -ENOMEM;
 	if (!l->works) {
-		c = work_counts(j, tgid_of(l));
+		c = work_counts(m, tgid_of(l));
 		if (!c)
 			return -ENOMEM;
 		c->without_work = work_less(c->without_work, 1);
@@ -463,13 +463,13 @@ int join_fresh(struct join *j, struct thread *t, const struct moment *moment)
 int join_launch(struct mdl *m, struct join *j, const struct mxbpf_launch *from)
 {
 	const struct moment moment = {from->h.ts_ns, j->nlaunches};
-	struct mxbpf_agg_gpu_join *c;
+	struct activity_join *c;
 	struct launch *l;
 	struct thread *t;
 
 	if (join_on(m, j) || join_thread(j, from->h.tgid, from->tid, &t) || add_launch(m, j, from, &l))
 		return -ENOMEM;
-	c = work_counts(j, from->h.tgid);
+	c = work_counts(m, from->h.tgid);
 	if (!c)
 		return -ENOMEM;
 	add_sat(&c->launches, 1);
@@ -699,7 +699,6 @@ void join_fini(struct join *j)
 	}
 	mdl_items_fini(&j->thread_index, &j->threads);
 	mdl_rows_fini(&j->row_index, &j->rows);
-	mdl_items_fini(&j->counts_index, &j->counts);
 	mdl_items_fini(&j->waiting, &j->waiters);
 	mdl_items_fini(&j->slot_index, &j->slots);
 	hash_fini(&j->last_slots);

@@ -9,15 +9,22 @@
 
 #define ROWS_MAX (1u << 14) /* of 2.8 KB */
 
-struct mxbpf_agg_gpu_join *work_counts(struct join *j, uint32_t tgid)
-{
-	struct mxbpf_agg_gpu_join *c;
-	bool added;
+#define ROW struct activity_join
+static const struct tbl_column columns[] = {
+	PID_COLUMN(tgid, .merge = TBL_IS_KEY),
+	{.stored = "launches", .type = TBL_COUNT, SUM_AT(launches)},
+	{.stored = "without_work", .type = TBL_COUNT, SUM_AT(without_work)},
+	{.stored = "late_launches", .type = TBL_COUNT, SUM_AT(late_launches)},
+	{.stored = "late_spans", .type = TBL_COUNT, SUM_AT(late_spans)},
+	{0},
+};
+#undef ROW
+const struct tbl_def activity_joins_table = {
+	.name = "gpu joins", .row_bytes = sizeof(struct activity_join), .columns = columns};
 
-	c = mdl_item_put(&j->counts_index, &j->counts, tgid, 0, sizeof(*c), &added);
-	if (c && added)
-		c->h = (struct mxbpf_rec){.kind = MXBPF_AGG_GPU_JOIN, .size = sizeof(*c), .tgid = tgid};
-	return c;
+struct activity_join *work_counts(struct mdl *m, uint32_t tgid)
+{
+	return mdl_table_row(m, &feature_activity, &activity_joins_table, &(struct activity_join){.tgid = tgid});
 }
 
 struct activity_work *work_row_at(const struct join *j, uint32_t place)
@@ -147,19 +154,6 @@ int join_fold_work(struct mdl *m, struct join *j, const struct mxbpf_agg_gpu_wor
 	return 0;
 }
 
-int join_fold_counts(struct join *j, const struct mxbpf_agg_gpu_join *a)
-{
-	struct mxbpf_agg_gpu_join *c = work_counts(j, a->h.tgid);
-
-	if (!c)
-		return -ENOMEM;
-	add_sat(&c->launches, a->launches);
-	add_sat(&c->without_work, a->without_work);
-	add_sat(&c->late_launches, a->late_launches);
-	add_sat(&c->late_spans, a->late_spans);
-	return 0;
-}
-
 static bool has_work(const struct mxbpf_gpu_work *w)
 {
 	return w->launches || w->kernels || w->copies || w->gpu_ns;
@@ -183,7 +177,7 @@ int join_emit(const struct join *j, struct buf *out)
 
 		err = has_work(&g->sum) ? buf_put(out, g, sizeof(*g)) : 0;
 	}
-	return err ? err : buf_put(out, j->counts.data, j->counts.len);
+	return err;
 }
 
 /* The copy lacks spans, launches and activities that wait. */
@@ -204,8 +198,7 @@ int join_copy(struct join *to, const struct join *from)
 	to->on = from->on;
 	err = err ? err : mdl_items_copy(&to->slot_index, &to->slots, &from->slot_index, &from->slots);
 	err = err ? err : hash_copy(&to->last_slots, &from->last_slots);
-	err = err ? err : graphs_copy(&to->graphs, &from->graphs);
-	return err ? err : mdl_items_copy(&to->counts_index, &to->counts, &from->counts_index, &from->counts);
+	return err ? err : graphs_copy(&to->graphs, &from->graphs);
 }
 
 void work_clear(struct join *j)
@@ -213,10 +206,6 @@ void work_clear(struct join *j)
 	struct activity_work *r;
 	size_t i;
 
-	hash_fini(&j->counts_index);
-	buf_fini(&j->counts);
-	j->counts_index = (struct hash){0};
-	j->counts = (struct buf){0};
 	graphs_clear(&j->graphs);
 	for (i = 0; i < buf_count(&j->rows, void *); i++) {
 		r = work_row_at(j, (uint32_t)i + 1);

@@ -193,8 +193,8 @@ static void above_work(struct view *s, const void *table, const char *prefix)
 static void below_work(struct view *s, const void *table, const char *prefix)
 {
 	size_t n, i;
-	const struct mxbpf_agg_gpu_join *all = activity_joins(s->in->model, &n);
-	struct mxbpf_agg_gpu_join sum = {.launches = 0};
+	const struct activity_join *all = activity_joins(s->in->model, &n);
+	struct activity_join sum = {.launches = 0};
 	char text[32];
 
 	for (i = 0; i < n; i++) {

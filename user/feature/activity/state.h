@@ -31,8 +31,6 @@ void graphs_fini(struct graphs *g);
 struct join {
 	struct hash row_index; /* (name, layer or graph; process, class and kind) -> struct activity_work * */
 	struct buf rows;       /* struct activity_work *, owned */
-	struct hash counts_index;
-	struct buf counts; /* struct mxbpf_agg_gpu_join */
 
 	bool on;	      /* a sign of a GPU was seen: spans go to their threads */
 	struct span *backlog; /* owned: the last spans before that; span n is at n % BACKLOG_MAX */
@@ -69,8 +67,8 @@ int join_window(struct mdl *m, struct join *j);
 /* From now on spans are kept for launches. */
 int join_on(struct mdl *m, struct join *j);
 /* Gives the launches of an iteration to it. */
-int join_iteration(struct join *j, uint32_t tgid, uint64_t start_ns, uint64_t end_ns);
-bool join_of_iteration(const struct join *j, uint32_t tgid, uint64_t start_ns, uint64_t end_ns,
+int join_iteration(const struct mdl *m, struct join *j, uint32_t tgid, uint64_t start_ns, uint64_t end_ns);
+bool join_of_iteration(const struct mdl *m, const struct join *j, uint32_t tgid, uint64_t start_ns, uint64_t end_ns,
 		       struct mxbpf_gpu_work *work);
 int join_move(struct join *to, struct join *from);
 void join_fini(struct join *j);
@@ -100,8 +98,9 @@ int work_row_of_kind(struct mdl *m, struct join *j, uint32_t tgid, enum mxbpf_gp
 		     uint32_t *place);
 struct activity_work *work_row_at(const struct join *j, uint32_t place);
 /* Returns the counts of a process, or NULL if out of memory. */
-struct mxbpf_agg_gpu_join *work_counts(struct join *j, uint32_t tgid);
-uint64_t work_less(uint64_t a, uint64_t b); /* a - b, or 0 */
+struct activity_join *work_counts(struct mdl *m, uint32_t tgid);
+extern const struct tbl_def activity_joins_table; /* of struct activity_join */
+uint64_t work_less(uint64_t a, uint64_t b);	  /* a - b, or 0 */
 void work_add(struct mxbpf_gpu_work *to, const struct mxbpf_gpu_work *from);
 void work_sub(struct mxbpf_gpu_work *to, const struct mxbpf_gpu_work *from);
 void work_latency_add(struct activity_work *r, uint64_t ns);
@@ -109,7 +108,6 @@ void work_latency_sub(struct activity_work *r, uint64_t ns);
 void work_clear(struct join *j); /* sets all to 0, and keeps the places of the rows */
 
 int join_fold_work(struct mdl *m, struct join *j, const struct mxbpf_agg_gpu_work *a);
-int join_fold_counts(struct join *j, const struct mxbpf_agg_gpu_join *a);
 int join_emit(const struct join *j, struct buf *out);
 int join_copy(struct join *to, const struct join *from);
 

@@ -74,7 +74,7 @@ static void add_launches(struct mdl *m, struct facts *f)
 static void add_waits(const struct mdl *m, struct facts *f)
 {
 	size_t n, i;
-	const struct mxbpf_agg_gpu_wait *w = activity_waits(m, &n);
+	const struct activity_wait *w = activity_waits(m, &n);
 
 	for (i = 0; i < n; i++) {
 		if (w[i].tid != f->loop.tid)
