@@ -42,10 +42,8 @@ enum mxbpf_kind {
 	MXBPF_SLOW = 20,	 /* user: a span far longer than the median of its row, struct mxbpf_slow */
 	MXBPF_SAMPLE = 16,	 /* BPF: a thread that ran when a sampling timer fired, struct mxbpf_sample */
 	MXBPF_KV = 30,		 /* BPF: keys and bytes of a parameter store's call, mxbpf_kv.h */
-	MXBPF_AGG_KV = 33,	 /* user: a row of such calls, mxbpf_kv.h */
 	MXBPF_OPEN = 19,	 /* user: a span still open at the end of its window, struct mxbpf_open */
 	MXBPF_LIFE = 22,	 /* BPF: an operator from push to completion, struct mxbpf_life */
-	MXBPF_AGG_LIFE = 23,	 /* user: one part of the lives of a name, struct mxbpf_agg_life */
 	MXBPF_WAIT = 24,	 /* BPF: a wait of the program, struct mxbpf_wait */
 	MXBPF_STEP = 28,	 /* BPF: an event that may mark an iteration, struct mxbpf_step */
 	MXBPF_ITERATION = 31,	 /* user: a finished iteration, struct mxbpf_iteration */

@@ -37,20 +37,4 @@ struct mxbpf_kv {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_kv) == 40);
 
-/* Sum of all calls of one name and key. A call with several keys counts in the row of each, with all its time. */
-struct mxbpf_agg_kv {
-	struct mxbpf_rec h; /* ts_ns: 0 */
-	__u64 name_id;
-	__u64 key;
-	__u64 calls, values;
-	__u64 sent_bytes, received_bytes;
-	__u64 unknown; /* values of unknown size */
-	__u64 total_ns, min_ns, max_ns;
-	__u8 flags; /* enum mxbpf_kv_flag */
-	__u8 pad[5];
-	__u16 nbuckets; /* non-empty buckets that follow, see struct mxbpf_agg */
-	struct mxbpf_bucket buckets[];
-};
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_kv) == 104);
-
 #endif

@@ -4,7 +4,6 @@
 #define MXBPF_LIFE_H
 
 #include "mxbpf_event.h"
-#include "mxbpf_hist.h"
 
 /* Parts of a life, in order. There are no gaps between them, except for what was not seen. */
 enum mxbpf_life_part {
@@ -27,19 +26,6 @@ struct mxbpf_life {
 	__u32 tid, ready_tid, push_tid; /* ready_tid and push_tid 0: not seen */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_life) == 72);
-
-/* Made by user space: one part of all lives with one name, process and device. */
-struct mxbpf_agg_life {
-	struct mxbpf_rec h; /* ts_ns: 0 */
-	__u64 name_id;
-	__u64 count, total_ns, min_ns, max_ns;
-	__u32 device;
-	__u8 part; /* enum mxbpf_life_part */
-	__u8 pad;
-	__u16 nbuckets; /* non-empty buckets that follow, see struct mxbpf_agg */
-	struct mxbpf_bucket buckets[];
-};
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_life) == 64);
 
 /* What the program waited for. */
 enum mxbpf_wait_what {

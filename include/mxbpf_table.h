@@ -65,7 +65,7 @@ struct mxbpf_table_column {
 	__u16 nvalues;			   /* from 1 on */
 	__u8 id_of;			   /* 0, or the cells are ids: 1 + enum mxbpf_name_kind */
 	__u8 flags;			   /* enum mxbpf_table_flag */
-	__u32 unused;
+	__u32 first;			   /* of a histogram: the values before it, and behind the last one, are 0 */
 };
 struct mxbpf_table {
 	struct mxbpf_rec h; /* ts_ns: 0 */

@@ -69,9 +69,7 @@ static const size_t bytes_of[] = {
 	[MXBPF_GAUGE] = sizeof(struct mxbpf_gauge),
 	[MXBPF_OPEN] = sizeof(struct mxbpf_open),
 	[MXBPF_LIFE] = sizeof(struct mxbpf_life),
-	[MXBPF_AGG_LIFE] = sizeof(struct mxbpf_agg_life),
 	[MXBPF_WAIT] = sizeof(struct mxbpf_wait),
-	[MXBPF_AGG_KV] = sizeof(struct mxbpf_agg_kv),
 	[MXBPF_STEP] = sizeof(struct mxbpf_step),
 	[MXBPF_ITERATION] = sizeof(struct mxbpf_iteration),
 	[MXBPF_MEM_OWNER] = sizeof(struct mxbpf_mem_owner),
@@ -162,7 +160,6 @@ static const struct bound bounds[] = {
 	BOUND(MXBPF_RANGE, range, data.type, 0, MXBPF_RANGE_TYPES),
 	BOUND(MXBPF_INSTANT, instant, what, 0, MXBPF_INSTANT_WHATS),
 	BOUND(MXBPF_INSTANT, instant, scope, 0, MXBPF_SCOPES),
-	BOUND(MXBPF_AGG_LIFE, agg_life, part, 0, MXBPF_LIFE_PARTS),
 	BOUND(MXBPF_WAIT, wait, what, 0, MXBPF_WAIT_WHATS),
 	BOUND(MXBPF_STEP, step, what, 1, MXBPF_STEP_WHATS),
 	BOUND(MXBPF_ITERATION, iteration, told, 1, MXBPF_STEP_WHATS),
@@ -311,12 +308,6 @@ static void tame_lists(struct mxbpf_rec *r, unsigned n)
 		break;
 	case MXBPF_AGG:
 		((struct mxbpf_agg *)r)->nbuckets = tame_buckets((struct mxbpf_agg *)r + 1, n);
-		break;
-	case MXBPF_AGG_KV:
-		((struct mxbpf_agg_kv *)r)->nbuckets = tame_buckets((struct mxbpf_agg_kv *)r + 1, n);
-		break;
-	case MXBPF_AGG_LIFE:
-		((struct mxbpf_agg_life *)r)->nbuckets = tame_buckets((struct mxbpf_agg_life *)r + 1, n);
 		break;
 	case MXBPF_AGG_ACTIVITY:
 		activity->unlaunched %= activity->count ? activity->count : 1;

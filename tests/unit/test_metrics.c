@@ -2,8 +2,8 @@
 /* Tests metrics: what intervals add up to, and the text that Prometheus reads. */
 #include "metrics/priv.h"
 
+#include "feature/kv/kv.h"
 #include "mxbpf_cost.h"
-#include "mxbpf_kv.h"
 #include "mxbpf_step.h"
 #include "mxbpf_track.h"
 #include "nvml/nvml.h"
@@ -519,13 +519,10 @@ static void test_types(void)
 static struct mdl *one_push(void)
 {
 	struct mdl *m = mdl_new();
-	const struct mxbpf_agg_kv push = {.h = {MXBPF_AGG_KV, sizeof(push), NOBODY, 0},
-					  .name_id = feed_name(m, "push", 4),
-					  .calls = 1,
-					  .values = 1,
-					  .sent_bytes = 64};
+	const struct kv_row push = {
+		.tgid = NOBODY, .name_id = feed_name(m, "push", 4), .count = 1, .values = 1, .sent_bytes = 64};
 
-	CHECK(!mdl_fold_all(m, &push, sizeof(push)));
+	CHECK(!mdl_table_add(m, &feature_kv, &kv_table, &push));
 	return m;
 }
 

@@ -27,6 +27,25 @@ struct sched {
 	__u8 cls, what, own, between, pad[4];
 	char comm[16];
 };
+struct bucket {
+	__u32 index, reserved;
+	__u64 count;
+};
+struct life {
+	struct mxbpf_rec h;
+	__u64 name_id, count, total_ns, min_ns, max_ns;
+	__u32 device;
+	__u8 part, pad;
+	__u16 nbuckets;
+	struct bucket buckets[2];
+};
+struct kv {
+	struct mxbpf_rec h;
+	__u64 name_id, key, calls, values, sent_bytes, received_bytes, unknown, total_ns, min_ns, max_ns;
+	__u8 flags, pad[5];
+	__u16 nbuckets;
+	struct bucket buckets[2];
+};
 struct wait {
 	struct mxbpf_rec h;
 	__u64 name_id, call_id, op_id, within_id, count, total_ns, max_ns;
@@ -64,6 +83,8 @@ struct metrics {
 	} counters[12];
 };
 
+static const struct raised raised = {.h = {37, sizeof(raised), 77, 11}, 100, 200, 2, 13, 4, {0}};
+
 static const struct {
 	const void *rec;
 	const char *rows; /* as text_of() writes them */
@@ -73,10 +94,14 @@ static const struct {
 	{&(struct sched){HEAD(21, sched), 100, 2, 3, 4, 5, 1, 1, {0}, "kworker/0:1"},
 	 "off_cpu of 77: name_id=100 class=4 what=5 own=1 between=1 comm=3418906579283441515 comm=3226160 count=2 "
 	 "total_ns=3\n"},
+	{&(struct life){HEAD(23, life), 100, 2, 9, 4, 5, 6, 3, 0, 2, {{4, 0, 1}, {6, 0, 2}}},
+	 "lives of 77: name_id=100 device=6 part=3 count=2 total_ns=9 min_ns=4 max_ns=5 hist[4]=1 hist[6]=2\n"},
+	{&(struct kv){HEAD(33, kv), 100, 2, 3, 4, 5, 6, 7, 9, 8, 10, 2, {0}, 1, {{327, 0, 1}}},
+	 "kvstore of 77: name_id=100 key_id=2 flags=2 hist[327]=1 calls=3 values=4 values_unknown=7 sent_bytes=5 "
+	 "received_bytes=6 total_ns=9 min_ns=8 max_ns=10\n"},
 	{&(struct wait){HEAD(25, wait), 100, 200, 300, 400, 2, 3, 4, 5, 1, {0}},
 	 "waits of 77: operator_id=300 within_id=400 call_id=200 name_id=100 for=1 count=2 total_ns=3 max_ns=4\n"},
-	{&(struct raised){.h = {37, sizeof(struct raised), 77, 11}, 100, 200, 2, 13, 4, {0}},
-	 "raised of 77: name_id=100 stack_id=200 count=2 first_unix_ns=11 last_unix_ns=13 class=4\n"},
+	{&raised, "raised of 77: name_id=100 stack_id=200 count=2 first_unix_ns=11 last_unix_ns=13 class=4\n"},
 	{&(struct gpu_join){HEAD(45, gpu_join), 2, 3, 4, 5},
 	 "gpu joins of 77: launches=2 without_work=3 late_launches=4 late_spans=5\n"},
 	{&(struct gpu_wait){HEAD(46, gpu_wait), 100, 2, 3, 9, 0},
@@ -108,7 +133,9 @@ static char *text_of(const struct mdl *m)
 			fprintf(f, "%s of %u:", t->name, t->h.tgid);
 			for (c = 0; c < t->ncols; c++)
 				for (i = 0; i < t->columns[c].nvalues; i++, cell++)
-					if (*cell)
+					if (*cell && !strcmp(t->columns[c].name, "hist"))
+						fprintf(f, " hist[%u]=%llu", t->columns[c].first + i, *cell);
+					else if (*cell)
 						fprintf(f, " %s=%llu", t->columns[c].name, *cell);
 			fprintf(f, "\n");
 		}
@@ -172,8 +199,8 @@ static struct rec_reader *recording_with(const struct mxbpf_rec *r, const char *
 
 static void test_merge(void)
 {
-	const struct mxbpf_rec *r = olds[3].rec;
-	struct rec_reader *parts[] = {recording_with(r, "a", 1000), recording_with(r, "b", 0)}, *reader = NULL;
+	struct rec_reader *parts[] = {recording_with(&raised.h, "a", 1000), recording_with(&raised.h, "b", 0)},
+			  *reader = NULL;
 	FREED(model_freed) struct mdl *m = mdl_new();
 	FREED(memory_freed) char *rows = NULL;
 

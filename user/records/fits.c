@@ -127,13 +127,6 @@ bool fits_kv(const struct mxbpf_rec *r)
 	return k->nvalues <= (r->size - sizeof(*k)) / sizeof(struct mxbpf_kv_value) && k->nsent <= k->nvalues;
 }
 
-bool fits_agg_kv(const struct mxbpf_rec *r)
-{
-	const struct mxbpf_agg_kv *a = (const void *)r;
-
-	return buckets_fit(a->buckets, a->nbuckets, r->size - sizeof(*a));
-}
-
 bool fits_mem_owner(const struct mxbpf_rec *r)
 {
 	return ((const struct mxbpf_mem_owner *)r)->cls < MXBPF_CLASS_MAX;
@@ -200,19 +193,6 @@ bool fits_name(const struct mxbpf_rec *r)
 bool fits_open(const struct mxbpf_rec *r)
 {
 	return class_fits(((const struct mxbpf_open *)r)->cls);
-}
-
-bool fits_agg_life(const struct mxbpf_rec *r)
-{
-	const struct mxbpf_agg_life *a = (const void *)r;
-	unsigned i;
-
-	if (a->part >= MXBPF_LIFE_PARTS || a->nbuckets > (r->size - sizeof(*a)) / sizeof(a->buckets[0]))
-		return false;
-	for (i = 0; i < a->nbuckets; i++)
-		if (a->buckets[i].index >= MXBPF_HIST_BUCKETS)
-			return false;
-	return true;
 }
 
 bool fits_wait(const struct mxbpf_rec *r)

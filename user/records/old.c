@@ -17,6 +17,7 @@ struct old_kind {
 	uint16_t bytes;	   /* smallest size of a record; 0: no kind of earlier versions */
 	const char *table; /* name of the stored table */
 	const struct old_column *columns;
+	uint16_t nbuckets; /* place of the number of buckets, which begin at `bytes`; 0: the kind has none */
 };
 
 /* clang-format off */
@@ -35,10 +36,17 @@ static const struct old_kind old_kinds[] = {
 	[21] = {64, "off_cpu", COLUMNS(
 		ID("name_id", 16, SPAN), VALUE("count", 24, 8), VALUE("total_ns", 32, 8), VALUE("class", 40, 1),
 		VALUE("what", 41, 1), VALUE("own", 42, 1), VALUE("between", 43, 1), VALUE("comm", 48, 16))},
+	[23] = {64, "lives", COLUMNS(
+		ID("name_id", 16, SPAN), VALUE("count", 24, 8), VALUE("total_ns", 32, 8), VALUE("min_ns", 40, 8),
+		VALUE("max_ns", 48, 8), VALUE("device", 56, 4), VALUE("part", 60, 1)), 62},
 	[25] = {80, "waits", COLUMNS(
 		ID("name_id", 16, SPAN), ID("call_id", 24, SPAN), ID("operator_id", 32, SPAN),
 		ID("within_id", 40, SPAN), VALUE("count", 48, 8), VALUE("total_ns", 56, 8), VALUE("max_ns", 64, 8),
 		VALUE("for", 76, 1))},
+	[33] = {104, "kvstore", COLUMNS(
+		ID("name_id", 16, SPAN), VALUE("key_id", 24, 8), VALUE("calls", 32, 8), VALUE("values", 40, 8),
+		VALUE("sent_bytes", 48, 8), VALUE("received_bytes", 56, 8), VALUE("values_unknown", 64, 8),
+		VALUE("total_ns", 72, 8), VALUE("min_ns", 80, 8), VALUE("max_ns", 88, 8), VALUE("flags", 96, 1)), 102},
 	[37] = {56, "raised", COLUMNS(
 		TIME("first_unix_ns", 8), ID("name_id", 16, SPAN), ID("stack_id", 24, STACK), VALUE("count", 32, 8),
 		TIME("last_unix_ns", 40), VALUE("class", 48, 1))},
@@ -89,11 +97,49 @@ static uint64_t old_value(const struct mxbpf_rec *r, const struct old_column *c,
 	return v;
 }
 
-/* Begins a table without rows. */
-static int begin_table(struct run *run, const struct old_kind *k, uint32_t process, struct buf *to)
+/* The buckets of a histogram that a record has. */
+struct old_hist {
+	const struct mxbpf_bucket *buckets;
+	unsigned nbuckets;
+	uint32_t first, n; /* the values from the first bucket to the last one; n 0: the kind has no histogram */
+};
+
+/* Returns false if the histogram is not valid: its buckets rise, and lie within the record. */
+static bool old_hist_of(const struct mxbpf_rec *r, const struct old_kind *k, struct old_hist *h)
 {
-	struct mxbpf_table head = {.h = {.kind = MXBPF_TABLE, .tgid = process}};
-	struct mxbpf_table_column column;
+	const struct mxbpf_bucket *b = (const void *)((const char *)r + k->bytes);
+	unsigned i;
+
+	*h = (struct old_hist){.buckets = b};
+	if (!k->nbuckets)
+		return true;
+	h->nbuckets = *(const uint16_t *)(const void *)((const char *)r + k->nbuckets);
+	h->n = 1;
+	if (h->nbuckets > (r->size - k->bytes) / sizeof(*b))
+		return false;
+	for (i = 0; i < h->nbuckets; i++)
+		if (b[i].index >= MXBPF_HIST_BUCKETS || (i && b[i].index <= b[i - 1].index))
+			return false;
+	if (h->nbuckets) {
+		h->first = b[0].index;
+		h->n = b[h->nbuckets - 1].index - h->first + 1;
+	}
+	return true;
+}
+
+static int old_put_column(struct run *run, const char *name, struct mxbpf_table_column c, struct buf *to)
+{
+	strncpy(c.name, name, sizeof(c.name) - 1);
+	run->row_bytes += c.nvalues * sizeof(uint64_t);
+	return buf_put(to, &c, sizeof(c));
+}
+
+/* Begins a table without rows. */
+static int begin_table(struct run *run, const struct old_kind *k, uint32_t process, const struct old_hist *h,
+		       struct buf *to)
+{
+	struct mxbpf_table head = {.h = {.kind = MXBPF_TABLE, .tgid = process}, .ncols = h->n != 0};
+	const struct mxbpf_table_column hist = {.nvalues = (uint16_t)h->n, .first = h->first};
 	const struct old_column *c;
 	int err;
 
@@ -102,32 +148,43 @@ static int begin_table(struct run *run, const struct old_kind *k, uint32_t proce
 	for (c = k->columns; c->name; c++)
 		head.ncols++;
 	err = buf_put(to, &head, sizeof(head));
-	for (c = k->columns; !err && c->name; c++) {
-		column = (struct mxbpf_table_column){
-			.nvalues = (uint16_t)old_nvalues(c), .id_of = c->id_of, .flags = c->flags};
-		strncpy(column.name, c->name, sizeof(column.name) - 1);
-		run->row_bytes += column.nvalues * sizeof(uint64_t);
-		err = buf_put(to, &column, sizeof(column));
-	}
-	return err;
+	for (c = k->columns; !err && c->name; c++)
+		err = old_put_column(run, c->name,
+				     (struct mxbpf_table_column){
+					     .nvalues = (uint16_t)old_nvalues(c), .id_of = c->id_of, .flags = c->flags},
+				     to);
+	return err || !h->n ? err : old_put_column(run, "hist", hist, to);
+}
+
+static void fill_cells(const struct mxbpf_rec *r, const struct old_kind *k, const struct old_hist *h, uint64_t *cell)
+{
+	const struct old_column *c;
+	unsigned i;
+
+	for (c = k->columns; c->name; c++)
+		for (i = 0; i < old_nvalues(c); i++)
+			*cell++ = old_value(r, c, i);
+	for (i = 0; i < h->nbuckets; i++)
+		cell[h->buckets[i].index - h->first] = h->buckets[i].count;
 }
 
 static int old_put_row(struct run *run, const struct old_kind *k, const struct mxbpf_rec *r, struct buf *to)
 {
-	const struct old_column *c;
 	struct mxbpf_table *t;
-	uint64_t v;
-	unsigned i;
+	struct old_hist h;
+	uint64_t *cells;
 
-	if (run->kind != k || run->process != r->tgid || to->len - run->at + run->row_bytes > MXBPF_TABLE_BYTES_MAX)
-		if (begin_table(run, k, r->tgid, to))
+	if (!old_hist_of(r, k, &h))
+		return -EBADMSG;
+	if (run->kind != k || h.n || run->process != r->tgid ||
+	    to->len - run->at + run->row_bytes > MXBPF_TABLE_BYTES_MAX)
+		if (begin_table(run, k, r->tgid, &h, to))
 			return -ENOMEM;
-	for (c = k->columns; c->name; c++)
-		for (i = 0; i < old_nvalues(c); i++) {
-			v = old_value(r, c, i);
-			if (buf_put(to, &v, sizeof(v)))
-				return -ENOMEM;
-		}
+	cells = buf_add(to, run->row_bytes);
+	if (!cells)
+		return -ENOMEM;
+	memset(cells, 0, run->row_bytes);
+	fill_cells(r, k, &h, cells);
 	t = buf_place(to, run->at);
 	t->nrows++;
 	t->h.size = (uint16_t)(to->len - run->at);

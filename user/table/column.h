@@ -78,6 +78,7 @@ enum tbl_column_flag {
 	TBL_BY_COUNT = 1 << 10,	  /* --sort count and */
 	TBL_BY_TIME = 1 << 11,	  /* --sort total sort by it */
 	TBL_MANY = 1 << 13,	  /* metrics have its largest texts as labels, and further ones as "other" */
+	TBL_SPARSE = 1 << 14,	  /* an array that is mostly 0, such as a histogram; a record then has one row */
 	TBL_BEGINS = 1 << 9,	  /* of the first column: people see the beginning of a long name */
 };
 #define TBL_UNKNOWN UINT64_MAX
@@ -140,6 +141,7 @@ struct tbl_column {
 #define AT(member) .at = offsetof(ROW, member), .bytes = sizeof(((ROW *)0)->member)
 /* The same of a stored column, and how it is added up. */
 #define KEY_AT(member)		    .merge = TBL_IS_KEY, AT(member)
+#define HIST_AT(member)		    .flags = TBL_SPARSE, SUM_AT(member)
 #define SUM_AT(member)		    .merge = TBL_SUM, AT(member)
 #define MAX_AT(member)		    .merge = TBL_MAX, AT(member)
 #define MIN_AT(member)		    .merge = TBL_MIN, AT(member)

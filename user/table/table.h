@@ -68,7 +68,8 @@ struct tbl_reader {
 	uint32_t cells; /* of a row */
 	struct tbl_read {
 		const struct tbl_column *column;
-		uint32_t at; /* its first cell in a row */
+		uint32_t at;	   /* its first cell in a row */
+		unsigned first, n; /* the values that the cells have */
 	} reads[TBL_COLUMNS_MAX];
 	unsigned nreads;
 };

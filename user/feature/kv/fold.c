@@ -13,32 +13,12 @@
 #include "mxbpf_kv.h"
 
 struct state {
-	struct hash index; /* (name_id and key, tgid and flags) -> struct kv_row * */
-	struct buf rows;   /* struct kv_row *, owned */
 	struct hash begun; /* (start, tgid and tid) -> struct mxbpf_kv *, owned: calls that have not ended */
 };
 
 static const struct mxbpf_kv_value *values_of(const struct mxbpf_kv *k)
 {
 	return (const void *)(k + 1);
-}
-
-static struct kv_row *kv_row(struct mdl *m, uint32_t tgid, uint64_t name_id, uint64_t key, uint8_t flags)
-{
-	struct state *state = mdl_state(m, &feature_kv);
-	struct kv_row *r;
-	bool added;
-
-	if (!state)
-		return NULL;
-	r = mdl_row_put(&state->index, &state->rows, name_id ^ (key * 0x9e3779b97f4a7c15ull),
-			(uint64_t)tgid << 8 | flags, sizeof(*r), &added);
-	if (!added)
-		return r;
-	r->calls = (struct mdl_row){.tgid = tgid, .cls = MXBPF_CLASS_KVSTORE, .id = name_id, .name_id = name_id};
-	r->key = key;
-	r->flags = flags;
-	return mdl_expect_name(m, name_id) || ((flags & MXBPF_KV_NAMED) && mdl_expect_name(m, key)) ? NULL : r;
 }
 
 /* Keeps the record until the span of its call comes. */
@@ -72,7 +52,8 @@ static bool had_before(const struct mxbpf_kv *k, size_t i)
 static int add_value(struct mdl *m, const struct mxbpf_kv *k, size_t i, uint64_t dur_ns)
 {
 	const struct mxbpf_kv_value *v = &values_of(k)[i];
-	struct kv_row *r = kv_row(m, k->h.tgid, k->name_id, v->key, k->flags);
+	const struct kv_row like = {.name_id = k->name_id, .key = v->key, .tgid = k->h.tgid, .flags = k->flags};
+	struct kv_row *r = mdl_table_row(m, &feature_kv, &kv_table, &like);
 
 	if (!r)
 		return -ENOMEM;
@@ -83,10 +64,11 @@ static int add_value(struct mdl *m, const struct mxbpf_kv *k, size_t i, uint64_t
 		add_sat(i < k->nsent ? &r->sent_bytes : &r->received_bytes, v->bytes);
 	if (had_before(k, i))
 		return 0;
-	mdl_row_widen(&r->calls, dur_ns, dur_ns);
-	add_sat(&r->calls.count, 1);
-	add_sat(&r->calls.total_ns, dur_ns);
-	add_sat(&r->calls.hist[mxbpf_bucket(dur_ns)], 1);
+	r->min_ns = !r->count || dur_ns < r->min_ns ? dur_ns : r->min_ns;
+	r->max_ns = dur_ns > r->max_ns ? dur_ns : r->max_ns;
+	add_sat(&r->count, 1);
+	add_sat(&r->total_ns, dur_ns);
+	add_sat(&r->hist[mxbpf_bucket(dur_ns)], 1);
 	return 0;
 }
 
@@ -113,63 +95,6 @@ static int kv_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *
 	return err;
 }
 
-static int kv_fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
-{
-	const struct mxbpf_agg_kv *a = (const void *)rec;
-	struct kv_row *r = a->calls ? kv_row(m, rec->tgid, a->name_id, a->key, a->flags) : NULL;
-
-	if (!r)
-		return a->calls ? -ENOMEM : 0;
-	mdl_row_widen(&r->calls, a->min_ns, a->max_ns);
-	add_sat(&r->calls.count, a->calls);
-	add_sat(&r->calls.total_ns, a->total_ns);
-	add_sat(&r->values, a->values);
-	add_sat(&r->unknown, a->unknown);
-	add_sat(&r->sent_bytes, a->sent_bytes);
-	add_sat(&r->received_bytes, a->received_bytes);
-	mdl_hist_fold(r->calls.hist, a->buckets, a->nbuckets);
-	return 0;
-}
-
-static int emit_row(const struct kv_row *r, struct buf *out)
-{
-	struct mxbpf_agg_kv a = {
-		.h = {.kind = MXBPF_AGG_KV, .tgid = r->calls.tgid},
-		.name_id = r->calls.name_id,
-		.key = r->key,
-		.calls = r->calls.count,
-		.values = r->values,
-		.sent_bytes = r->sent_bytes,
-		.received_bytes = r->received_bytes,
-		.unknown = r->unknown,
-		.total_ns = r->calls.total_ns,
-		.min_ns = r->calls.min_ns,
-		.max_ns = r->calls.max_ns,
-		.flags = r->flags,
-	};
-
-	return mdl_hist_emit(r->calls.hist, &a, sizeof(a), &a.nbuckets, out);
-}
-
-const struct kv_row *const *kv_rows(const struct mdl *m, size_t *n)
-{
-	const struct state *state = mdl_state_of(m, &feature_kv);
-
-	*n = state ? buf_count(&state->rows, void *) : 0;
-	return state ? (const void *)state->rows.data : NULL;
-}
-
-static int kv_emit(const struct mdl *m, struct buf *out)
-{
-	size_t i, n;
-	const struct kv_row *const *rows = kv_rows(m, &n);
-	int err = 0;
-
-	for (i = 0; !err && i < n; i++)
-		err = emit_row(rows[i], out);
-	return err;
-}
-
 static void *dup_begun(const void *item)
 {
 	const struct mxbpf_rec *rec = item;
@@ -182,12 +107,8 @@ static int kv_copy(struct mdl *to, const struct mdl *from)
 {
 	const struct state *f = mdl_state_of(from, &feature_kv);
 	struct state *t = mdl_state(to, &feature_kv);
-	int err;
 
-	if (!t)
-		return -ENOMEM;
-	err = mdl_rows_copy(&t->index, &t->rows, &f->index, &f->rows, sizeof(struct kv_row));
-	return err ? err : mdl_owned_copy(&t->begun, &f->begun, dup_begun);
+	return t ? mdl_owned_copy(&t->begun, &f->begun, dup_begun) : -ENOMEM;
 }
 
 static int kv_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
@@ -208,15 +129,14 @@ static void kv_fini(struct mdl *m)
 	struct state *state = mdl_state(m, &feature_kv);
 
 	mdl_owned_fini(&state->begun);
-	mdl_rows_fini(&state->index, &state->rows);
 }
 
 const struct mdl_feature feature_kv = {
 	.trace = &kv_trace,
 	.state_bytes = sizeof(struct state),
-	.kinds = {{MXBPF_KV, kv_fold}, {MXBPF_AGG_KV, kv_fold_agg}},
+	.kinds = {{MXBPF_KV, kv_fold}},
+	.tables = {{&kv_table}},
 	.span = kv_span,
-	.emit = kv_emit,
 	.copy = kv_copy,
 	.move = kv_move,
 	.fini = kv_fini,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Bytes sent to and received from a parameter store, by operation and key. */
 #include "feature/kv/kv.h"
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,12 +14,10 @@
 
 /* Calls of a parameter store with one operation and key. */
 struct kv {
+	struct kv_row k;
 	struct view_text name; /* owned */
 	struct view_key key;   /* owned */
-	uint64_t number;       /* valid if key.number */
-	uint64_t count, total_ns, min_ns, max_ns, avg_ns, p50_ns, p99_ns;
-	uint64_t values, unknown, sent_bytes, received_bytes, rate;
-	uint32_t tgid;
+	uint64_t avg_ns, p50_ns, p99_ns, rate;
 };
 
 static uint64_t bytes_of(const struct kv_row *k)
@@ -36,7 +33,7 @@ static int by_key(const struct kv *a, const struct kv *b)
 	if (a->key.number != b->key.number)
 		return a->key.number ? -1 : 1;
 	if (a->key.number)
-		return a->number == b->number ? 0 : a->number < b->number ? -1 : 1;
+		return a->k.key == b->k.key ? 0 : a->k.key < b->k.key ? -1 : 1;
 	return view_name_cmp(a->key.text.data, a->key.text.len, b->key.text.data, b->key.text.len);
 }
 
@@ -45,7 +42,7 @@ static int kv_by_opts(const void *va, const void *vb, void *vopts)
 	const struct kv *a = va, *b = vb;
 	const struct view_opts *opts = vopts;
 	bool count = opts->sort == VIEW_SORT_COUNT;
-	uint64_t ka = count ? a->count : a->total_ns, kb = count ? b->count : b->total_ns;
+	uint64_t ka = count ? a->k.count : a->k.total_ns, kb = count ? b->k.count : b->k.total_ns;
 	int order;
 
 	if (opts->sort != VIEW_SORT_NAME && ka != kb)
@@ -54,17 +51,17 @@ static int kv_by_opts(const void *va, const void *vb, void *vopts)
 	order = order ? order : by_key(a, b);
 	if (order)
 		return order;
-	return a->tgid < b->tgid ? -1 : a->tgid > b->tgid;
+	return a->k.tgid < b->k.tgid ? -1 : a->k.tgid > b->k.tgid;
 }
 
-/* Joins both parts. data is NULL if there is no memory. The caller frees it. */
+/* Joins both parts. Without memory there is no text. The caller frees it. */
 static struct view_text joined(const char *a, size_t alen, const char *b)
 {
 	struct view_text text = {NULL, alen + strlen(b)};
 	char *to = malloc(text.len + 1);
 
 	if (!to)
-		return text;
+		return (struct view_text){0};
 	memcpy(to, a, alen);
 	strcpy(to + alen, b);
 	text.data = to;
@@ -76,7 +73,7 @@ static struct view_text operation(const struct mdl *m, const struct kv_row *k)
 {
 	const char *asked = !(k->flags & MXBPF_KV_SERVED) ? "" : k->flags & MXBPF_KV_PULLED ? " pull" : " push";
 	size_t len;
-	const char *name = mdl_name(m, k->calls.name_id, &len);
+	const char *name = mdl_name(m, k->name_id, &len);
 
 	return joined(name, len, asked);
 }
@@ -95,47 +92,19 @@ static struct view_key kv_key_of(const struct mdl *m, const struct kv_row *k)
 	return (struct view_key){joined(digits, strlen(digits), ""), true};
 }
 
-static struct kv kv_row_of(const struct view *s, const struct kv_row *k)
+static void kv_fill(const struct view *s, void *row)
 {
 	const uint64_t window_ns = s->in->session->duration_ns;
+	struct kv *r = row;
+	const struct kv_row *k = &r->k;
+	const struct mdl_extent of = {k->count, k->min_ns, k->max_ns};
 
-	return (struct kv){
-		.name = operation(s->in->model, k),
-		.key = kv_key_of(s->in->model, k),
-		.number = k->key,
-		.count = k->calls.count,
-		.total_ns = k->calls.total_ns,
-		.min_ns = k->calls.min_ns,
-		.max_ns = k->calls.max_ns,
-		.avg_ns = k->calls.total_ns / k->calls.count,
-		.p50_ns = mdl_percentile(&k->calls, 0.50),
-		.p99_ns = mdl_percentile(&k->calls, 0.99),
-		.values = k->values,
-		.unknown = k->unknown,
-		.sent_bytes = k->sent_bytes,
-		.received_bytes = k->received_bytes,
-		.rate = window_ns ? whole((double)bytes_of(k) * 1e9 / (double)window_ns) : 0,
-		.tgid = k->calls.tgid,
-	};
-}
-
-static int kv_make(const struct view *s, void *table)
-{
-	struct view_list *t = table;
-	const struct kv_row *const *all = kv_rows(s->in->model, &t->all);
-	struct kv *r = calloc(t->all + 1, sizeof(*r));
-	size_t i;
-	int err = r ? 0 : -ENOMEM;
-
-	t->rows = r;
-	for (i = 0; r && i < t->all; i++) {
-		r[i] = kv_row_of(s, all[i]);
-		if (!r[i].name.data || !r[i].key.text.data)
-			err = -ENOMEM;
-	}
-	if (!err)
-		qsort_r(r, t->all, sizeof(*r), kv_by_opts, (void *)s->opts);
-	return err;
+	r->name = operation(s->in->model, k);
+	r->key = kv_key_of(s->in->model, k);
+	r->avg_ns = k->count ? k->total_ns / k->count : 0;
+	r->p50_ns = mdl_hist_percentile(k->hist, &of, 0.50);
+	r->p99_ns = mdl_hist_percentile(k->hist, &of, 0.99);
+	r->rate = window_ns ? whole((double)bytes_of(k) * 1e9 / (double)window_ns) : 0;
 }
 
 static void kv_sheet_fini(void *table)
@@ -168,7 +137,7 @@ static void kv_below(struct view *s, const void *table, const char *prefix)
 	size_t i;
 
 	for (i = 0; i < t->n; i++)
-		unknown += r[i].unknown;
+		unknown += r[i].k.unknown;
 	out_printf(s->out,
 		   "%s         bytes follow from shape and type in the program; a call with several keys is in the row "
 		   "of each key\n",
@@ -190,23 +159,27 @@ static bool kv_when(const struct view *s)
 
 #define ROW struct kv
 static const struct tbl_column columns[] = {
+	{.stored = "name_id", .type = TBL_NAME, KEY_AT(k.name_id)},
+	{.stored = "key_id", .type = TBL_COUNT, KEY_AT(k.key)},
+	{.stored = "flags", .type = TBL_COUNT, KEY_AT(k.flags)},
+	{.stored = "hist", .type = TBL_COUNT, HIST_AT(k.hist)},
 	{"key", NULL, "key", TBL_KEY, AT(key)},
 	{"operation", "name", "operation", TBL_TEXT, AT(name), .label = "operation",
 	 .help = "push, pull, pushpull, broadcast, init, row_sparse_pull; a server has serve push, serve pull"},
-	PID_COLUMN(tgid),
-	{"calls", "count", "calls", TBL_COUNT, SUM_AT(count)},
-	{"values", NULL, NULL, TBL_COUNT, SUM_AT(values), .help = "number of arrays; a key has one for each device"},
-	{"values_unknown", NULL, NULL, TBL_COUNT, AT(unknown),
+	PID_COLUMN(k.tgid, .merge = TBL_IS_KEY),
+	{"calls", "count", "calls", TBL_COUNT, SUM_AT(k.count)},
+	{"values", NULL, NULL, TBL_COUNT, SUM_AT(k.values), .help = "number of arrays; a key has one for each device"},
+	{"values_unknown", NULL, NULL, TBL_COUNT, SUM_AT(k.unknown),
 	 .help = "number of values whose bytes are not known; the sums of bytes leave them out"},
-	{"sent_bytes", NULL, "sent", TBL_BYTES, SUM_AT(sent_bytes), TBL_DASH,
+	{"sent_bytes", NULL, "sent", TBL_BYTES, SUM_AT(k.sent_bytes), TBL_DASH,
 	 .metric = METRIC_OF_CALLS("mxbpf_kvstore_sent_bytes", "Bytes sent to the store of parameters, by operation"),
 	 .help = "bytes sent to the store; for a server, bytes that workers sent to it"},
-	{"received_bytes", NULL, "received", TBL_BYTES, SUM_AT(received_bytes), TBL_DASH,
+	{"received_bytes", NULL, "received", TBL_BYTES, SUM_AT(k.received_bytes), TBL_DASH,
 	 .metric = METRIC_OF_CALLS("mxbpf_kvstore_received_bytes",
 				   "Bytes received from the store of parameters, by operation")},
-	{"total_ns", NULL, "total", TBL_NS, SUM_AT(total_ns), TBL_TIGHT},
-	{"min_ns", NULL, NULL, TBL_NS, AT(min_ns)},
-	{"max_ns", NULL, NULL, TBL_NS, AT(max_ns)},
+	{"total_ns", NULL, "total", TBL_NS, SUM_AT(k.total_ns), TBL_TIGHT},
+	{"min_ns", NULL, NULL, TBL_NS, MIN_AT(k.min_ns)},
+	{"max_ns", NULL, NULL, TBL_NS, MAX_AT(k.max_ns)},
 	{NULL, "avg_ns", NULL, TBL_NS, AT(avg_ns)},
 	{"p50_ns", NULL, "p50", TBL_NS, AT(p50_ns), TBL_TIGHT, .name_min = 12},
 	{"p99_ns", NULL, "p99", TBL_NS, AT(p99_ns), TBL_TIGHT, .name_min = 16},
@@ -214,6 +187,8 @@ static const struct tbl_column columns[] = {
 	 .help = "bytes in both directions for each second of the window"},
 	{0},
 };
+
+const struct tbl_def kv_table = {.name = "kvstore", .row_bytes = sizeof(struct kv_row), .columns = columns};
 
 const struct view_sheet sheet_kv = {
 	.title = "KVStore by key",
@@ -226,7 +201,10 @@ const struct view_sheet sheet_kv = {
 	.table_bytes = sizeof(struct view_list),
 	.if_any = true,
 	.when = kv_when,
-	.make = kv_make,
+	.stored = &kv_table,
+	.feature = &feature_kv,
+	.fill = kv_fill,
+	.order = kv_by_opts,
 	.fini = kv_sheet_fini,
 	.above = kv_above,
 	.below = kv_below,

@@ -3,160 +3,59 @@
 #include "feature/life/life.h"
 
 #include <errno.h>
-#include <string.h>
 
-struct state {
-	struct hash index; /* (name_id, tgid and device) -> struct life_row * */
-	struct buf rows;   /* struct life_row *, owned */
+#define ROW struct life_row
+static const struct tbl_column columns[] = {
+	{.stored = "name_id", .type = TBL_NAME, KEY_AT(name_id)},
+	PID_COLUMN(tgid, .merge = TBL_IS_KEY),
+	{.stored = "device", .type = TBL_COUNT, KEY_AT(device)},
+	{.stored = "part", .type = TBL_COUNT, KEY_AT(part), .limit = MXBPF_LIFE_PARTS - 1},
+	{.stored = "count", .type = TBL_COUNT, SUM_AT(count)},
+	{.stored = "total_ns", .type = TBL_NS, SUM_AT(total_ns)},
+	{.stored = "min_ns", .type = TBL_NS, MIN_AT(min_ns)},
+	{.stored = "max_ns", .type = TBL_NS, MAX_AT(max_ns)},
+	{.stored = "hist", .type = TBL_COUNT, HIST_AT(hist)},
+	{0},
 };
-
-/* ---- lives */
-
-static struct life_row *life_row(struct mdl *m, uint64_t name_id, uint32_t tgid, uint32_t device)
-{
-	struct state *state = mdl_state(m, &feature_life);
-	struct life_row *r;
-	bool added;
-
-	if (!state)
-		return NULL;
-	r = mdl_row_put(&state->index, &state->rows, name_id, (uint64_t)tgid << 32 | device, sizeof(*r), &added);
-	if (!added)
-		return r;
-	r->tgid = tgid;
-	r->device = device;
-	r->name_id = name_id;
-	return mdl_expect_name(m, name_id) ? NULL : r;
-}
-
-static void part_add(struct life_part *to, const struct life_part *from)
-{
-	unsigned i;
-
-	if (!from->count)
-		return;
-	if (!to->count || from->min_ns < to->min_ns)
-		to->min_ns = from->min_ns;
-	if (from->max_ns > to->max_ns)
-		to->max_ns = from->max_ns;
-	add_sat(&to->count, from->count);
-	add_sat(&to->total_ns, from->total_ns);
-	for (i = 0; i < MXBPF_HIST_BUCKETS; i++)
-		add_sat(&to->hist[i], from->hist[i]);
-}
+#undef ROW
+static const struct tbl_def lives_table = {.name = "lives", .row_bytes = sizeof(struct life_row), .columns = columns};
 
 static int life_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_life *l = (const void *)rec;
-	struct life_row *r = life_row(m, l->name_id, l->h.tgid, l->device);
-	unsigned i;
+	struct life_row like = {.name_id = l->name_id, .tgid = l->h.tgid, .device = l->device}, *r;
+	uint64_t ns;
 
-	if (!r)
-		return -ENOMEM;
-	for (i = 0; i < MXBPF_LIFE_PARTS; i++) {
-		struct life_part *p = &r->parts[i];
-		uint64_t ns = l->ns[i];
-
+	for (; like.part < MXBPF_LIFE_PARTS; like.part++) {
+		ns = l->ns[like.part];
 		if (ns == MXBPF_LIFE_UNKNOWN)
 			continue;
-		p->min_ns = !p->count || ns < p->min_ns ? ns : p->min_ns;
-		p->max_ns = ns > p->max_ns ? ns : p->max_ns;
-		add_sat(&p->count, 1);
-		add_sat(&p->total_ns, ns);
-		add_sat(&p->hist[mxbpf_bucket(ns)], 1);
+		r = mdl_table_row(m, &feature_life, &lives_table, &like);
+		if (!r)
+			return -ENOMEM;
+		r->min_ns = !r->count || ns < r->min_ns ? ns : r->min_ns;
+		r->max_ns = ns > r->max_ns ? ns : r->max_ns;
+		add_sat(&r->count, 1);
+		add_sat(&r->total_ns, ns);
+		add_sat(&r->hist[mxbpf_bucket(ns)], 1);
 	}
 	return 0;
 }
 
-static int life_fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
+const struct life_row *life_rows(const struct mdl *m, size_t *n)
 {
-	const struct mxbpf_agg_life *a = (const void *)rec;
-	struct life_part from = {.count = a->count, .total_ns = a->total_ns, .min_ns = a->min_ns, .max_ns = a->max_ns};
-	struct life_row *r = life_row(m, a->name_id, a->h.tgid, a->device);
-
-	if (!r)
-		return -ENOMEM;
-	mdl_hist_fold(from.hist, a->buckets, a->nbuckets);
-	part_add(&r->parts[a->part], &from);
-	return 0;
+	return mdl_table_rows(m, &feature_life, &lives_table, n);
 }
-
-static int emit_part(const struct life_row *r, unsigned part, struct buf *out)
-{
-	const struct life_part *p = &r->parts[part];
-	struct mxbpf_agg_life a = {.h = {.kind = MXBPF_AGG_LIFE, .tgid = r->tgid},
-				   .name_id = r->name_id,
-				   .count = p->count,
-				   .total_ns = p->total_ns,
-				   .min_ns = p->min_ns,
-				   .max_ns = p->max_ns,
-				   .device = r->device,
-				   .part = (uint8_t)part};
-
-	return p->count ? mdl_hist_emit(p->hist, &a, sizeof(a), &a.nbuckets, out) : 0;
-}
-
-const struct life_row *const *life_rows(const struct mdl *m, size_t *n)
-{
-	const struct state *state = mdl_state_of(m, &feature_life);
-
-	*n = state ? buf_count(&state->rows, void *) : 0;
-	return state ? (const void *)state->rows.data : NULL;
-}
-
-uint64_t life_percentile(const struct life_part *p, double fraction)
-{
-	struct mdl_row r = {.count = p->count, .min_ns = p->min_ns, .max_ns = p->max_ns};
-
-	memcpy(r.hist, p->hist, sizeof(r.hist));
-	return p->count ? mdl_percentile(&r, fraction) : 0;
-}
-
-/* ---- waits */
 
 const struct mxbpf_wait *life_waits(const struct mdl *m, size_t *n)
 {
 	return mdl_table_rows(m, &feature_life, &life_waits_table, n);
 }
 
-/* ---- lives in recordings and copies */
-
-static int life_emit(const struct mdl *m, struct buf *out)
-{
-	size_t i, n;
-	const struct life_row *const *rows = life_rows(m, &n);
-	unsigned part;
-	int err = 0;
-
-	for (i = 0; i < n; i++)
-		for (part = 0; !err && part < MXBPF_LIFE_PARTS; part++)
-			err = emit_part(rows[i], part, out);
-	return err;
-}
-
-static int life_copy(struct mdl *to, const struct mdl *from)
-{
-	const struct state *f = mdl_state_of(from, &feature_life);
-	struct state *t = mdl_state(to, &feature_life);
-
-	return t ? mdl_rows_copy(&t->index, &t->rows, &f->index, &f->rows, sizeof(struct life_row)) : -ENOMEM;
-}
-
-static void life_fini(struct mdl *m)
-{
-	struct state *state = mdl_state(m, &feature_life);
-
-	mdl_rows_fini(&state->index, &state->rows);
-}
-
 const struct mdl_feature feature_life = {
 	.option = &life_option,
 	.session = &life_session,
 	.trace = &life_trace,
-	.state_bytes = sizeof(struct state),
-	.tables = {{&life_waits_table, MXBPF_WAIT}},
-	.kinds = {{MXBPF_LIFE, life_fold}, {MXBPF_AGG_LIFE, life_fold_agg}},
-	.emit = life_emit,
-	.copy = life_copy,
-	.fini = life_fini,
+	.tables = {{&lives_table}, {&life_waits_table, MXBPF_WAIT}},
+	.kinds = {{MXBPF_LIFE, life_fold}},
 };

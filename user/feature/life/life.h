@@ -13,20 +13,15 @@ extern const struct view_sheet sheet_life, sheet_life_waits;
 extern const struct view_trace_feature life_trace;
 
 /* One part of the lives of an operator, over the lives in which its duration is known. */
-struct life_part {
+struct life_row {
+	uint64_t name_id;
+	uint32_t tgid, device;
+	uint8_t part; /* enum mxbpf_life_part */
 	uint64_t count, total_ns, min_ns, max_ns;
 	uint64_t hist[MXBPF_HIST_BUCKETS];
 };
-struct life_row {
-	uint32_t tgid, device;
-	uint64_t name_id;
-	struct life_part parts[MXBPF_LIFE_PARTS]; /* by enum mxbpf_life_part */
-};
-
 /* Returns *n rows in no order. */
-const struct life_row *const *life_rows(const struct mdl *m, size_t *n);
-/* Returns a percentile as mdl_percentile() does, or 0 if the part has no lives. */
-uint64_t life_percentile(const struct life_part *p, double fraction);
+const struct life_row *life_rows(const struct mdl *m, size_t *n);
 extern const struct tbl_def life_waits_table; /* of struct mxbpf_wait */
 /* Returns *n rows in no order: the time that a call of the program waited for an operator. */
 const struct mxbpf_wait *life_waits(const struct mdl *m, size_t *n);

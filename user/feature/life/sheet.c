@@ -35,32 +35,28 @@ const char *const life_wait_whats[MXBPF_WAIT_WHATS] = {
 	[MXBPF_WAIT_UNSEEN] = "unseen",
 };
 
-static struct part life_part_of(const struct life_part *p)
+static void add_part(struct life *r, const struct life_row *p)
 {
-	const uint64_t p50_ns = life_percentile(p, 0.5), p99_ns = life_percentile(p, 0.99);
+	const struct mdl_extent of = {p->count, p->min_ns, p->max_ns};
+	const uint64_t p50_ns = mdl_hist_percentile(p->hist, &of, 0.5),
+		       p99_ns = mdl_hist_percentile(p->hist, &of, 0.99);
 
-	return (struct part){p->count,
-			     p->total_ns,
-			     p->min_ns,
-			     p->max_ns,
-			     p50_ns,
-			     p99_ns,
-			     p->count ? p50_ns : TBL_UNKNOWN,
-			     p->count ? p99_ns : TBL_UNKNOWN};
+	r->parts[p->part] = (struct part){p->count, p->total_ns, p->min_ns, p->max_ns, p50_ns, p99_ns, p50_ns, p99_ns};
+	if (p->part >= MXBPF_LIFE_DEPENDENCIES)
+		add_sat(&r->ns, p->total_ns);
 }
 
-static struct life life_row_of(const struct mdl *m, const struct life_row *l)
+/* Adds a life without parts. */
+static void add_life(const struct mdl *m, struct view_list *t, const struct life_row *p)
 {
-	struct life r = {.tgid = l->tgid, .device = l->device};
+	struct life *r = &((struct life *)t->rows)[t->all++];
 	unsigned i;
 
-	r.name.data = mdl_name(m, l->name_id, &r.name.len);
-	for (i = 0; i < MXBPF_LIFE_PARTS; i++) {
-		r.parts[i] = life_part_of(&l->parts[i]);
-		if (i >= MXBPF_LIFE_DEPENDENCIES && __builtin_add_overflow(r.ns, r.parts[i].total_ns, &r.ns))
-			r.ns = UINT64_MAX;
-	}
-	return r;
+	r->tgid = p->tgid;
+	r->device = p->device;
+	r->name.data = mdl_name(m, p->name_id, &r->name.len);
+	for (i = 0; i < MXBPF_LIFE_PARTS; i++)
+		r->parts[i].known_p50_ns = r->parts[i].known_p99_ns = TBL_UNKNOWN;
 }
 
 static int life_by_name(const struct life *a, const struct life *b)
@@ -90,15 +86,26 @@ static int life_by_opts(const void *va, const void *vb, void *vopts)
 static int life_make(const struct view *s, void *table)
 {
 	struct view_list *t = table;
-	const struct life_row *const *all = life_rows(s->in->model, &t->all);
-	struct life *r = calloc(t->all + 1, sizeof(*r));
-	size_t i;
+	struct hash index = {0}; /* (name, process and device) -> 1 + index of the life */
+	size_t i, n;
+	const struct life_row *all = life_rows(s->in->model, &n);
+	struct life *r = calloc(n + 1, sizeof(*r));
+	uint64_t *at;
 
 	t->rows = r;
-	if (!r)
+	for (i = 0; r && i < n; i++) {
+		at = hash_put(&index, all[i].name_id, (uint64_t)all[i].tgid << 32 | all[i].device);
+		if (!at)
+			break;
+		if (!*at) {
+			add_life(s->in->model, t, &all[i]);
+			*at = t->all;
+		}
+		add_part(&r[*at - 1], &all[i]);
+	}
+	hash_fini(&index);
+	if (!r || i < n)
 		return -ENOMEM;
-	for (i = 0; i < t->all; i++)
-		r[i] = life_row_of(s->in->model, all[i]);
 	qsort_r(r, t->all, sizeof(*r), life_by_opts, (void *)s->opts);
 	return 0;
 }
