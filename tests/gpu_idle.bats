@@ -49,14 +49,20 @@ own_code_is_divided() { # PART
 			and ($got | has("program") | not)' report.json
 }
 
+# What diff says of a table of both recordings is what their reports say.
+differ() { # TABLE KEYS NUMBERS
+	"$MXBPF" diff ../job.mxd job.mxd --table "$1" -f json -o diff.json
+	"$REPO/tests/diff/tables.py" diff.json ../report.json report.json "$@"
+}
+
 @test "Python code is divided into time on a CPU, blocked and without a CPU, by the scheduler's account, also with --agent" {
 	own_code_is_divided 0.8
 	mkdir agent && cd agent || return
 	recorded 6 --agent
 	own_code_is_divided 0.6 # of few steps, in which one moment without a CPU is much
 	"$MXBPF" report job.mxd --top 0 >report.txt
-	"$MXBPF" diff ../job.mxd job.mxd --table gpu.idle -f json -o diff.json
-	"$REPO/tests/diff/tables.py" diff.json ../report.json report.json gpu.idle cause,gpu total_ns,count
+	differ gpu.idle cause,gpu total_ns,count
+	differ gpu.operators name,kind launches,kernels,gpu_total_ns,gpu_self_ns,graphs_ns,self_kernels,copies,copied_bytes
 	grep -q '^Python code, blocked ' report.txt && ! grep -q 'Python code had a CPU is not known' report.txt
 }
 

@@ -18,10 +18,10 @@ for side, report in enumerate(reports):
         rows = rows[part]
     for row in rows:
         for number in numbers:
-            expected[(number,) + tuple(str(row[key]) for key in keys)][side] += row[number] / per
+            expected[(number,) + tuple('' if row.get(key) is None else str(row[key]) for key in keys)][side] += row[number] / per
 expected = {name: values for name, values in expected.items() if any(values)}
 assert all(set(row['keys']) <= set(keys) for row in diff['table_rows'])
-said = {(row['column'],) + tuple(row['keys'][key] for key in keys): (row['a'], row['b']) for row in diff['table_rows']}
+said = {(row['column'],) + tuple(row['keys'].get(key, '') for key in keys): (row['a'], row['b']) for row in diff['table_rows']}
 assert expected and set(said) == set(expected), sorted(set(said) ^ set(expected))
 for name, values in expected.items():
     assert all(abs(a - b) <= 1e-6 * b for a, b in zip(said[name], values)), (name, said[name], values)

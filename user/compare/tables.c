@@ -41,7 +41,7 @@ static bool describe(struct cmp_table *t, const struct view_sheet *sh)
 	struct view_flat flat;
 	unsigned i;
 
-	*t = (struct cmp_table){.sheet = sh};
+	*t = (struct cmp_table){.sheet = sh, .keys = UINT32_MAX, .numbers = UINT32_MAX};
 	view_sheet_name(sh, t->name);
 	view_row_columns(sh, &flat);
 	for (i = 0; t->name[0] && i < flat.n; i++) {
@@ -69,26 +69,45 @@ struct taking {
 	unsigned run, runs; /* of both sides */
 };
 
-static void keep_columns(const struct view *s, struct tbl_column *c, unsigned *n, const void *table)
+static uint32_t columns_of(const struct view *s, const struct tbl_column *c, unsigned n, const void *table)
 {
-	unsigned i, kept = 0;
+	uint32_t has = 0;
 
-	for (i = 0; i < *n; i++)
-		if (view_has_column(s, &c[i], table))
-			c[kept++] = c[i];
-	*n = kept;
+	while (n--)
+		has |= view_has_column(s, &c[n], table) ? 1u << n : 0;
+	return has;
 }
 
-/* Drops columns that a recording lacks, because rows that only one side tells apart by them do not join. */
+/* Finds out which columns the recordings with rows have. */
 static int survey(struct view *s, const struct view_sheet *sh, const void *table)
 {
 	struct cmp_table *of = ((struct taking *)s)->of;
+	const uint32_t keys = columns_of(s, of->key, of->nkeys, table);
 
-	if (((const struct view_list *)table)->n) {
-		keep_columns(s, of->key, &of->nkeys, table);
-		keep_columns(s, of->number, &of->nnumbers, table);
-	}
+	if (!((const struct view_list *)table)->n)
+		return 0;
+	of->any_keys |= keys;
+	of->keys &= keys;
+	of->numbers &= columns_of(s, of->number, of->nnumbers, table);
 	return 0;
+}
+
+/*
+ * Drops columns that a recording lacks, because rows that only one side tells apart by them do not join. Sizes of such
+ * rows cannot be added up.
+ */
+static void drop_columns(struct cmp_table *of)
+{
+	unsigned i, keys = 0, numbers = 0;
+
+	for (i = 0; i < of->nkeys; i++)
+		if (of->keys & 1u << i)
+			of->key[keys++] = of->key[i];
+	for (i = 0; i < of->nnumbers; i++)
+		if (of->numbers & 1u << i && !(of->any_keys & ~of->keys && is_level(&of->number[i])))
+			of->number[numbers++] = of->number[i];
+	of->nkeys = keys;
+	of->nnumbers = numbers;
 }
 
 static int put_key(const struct view *s, const struct tbl_column *c, const void *row, struct buf *to)
@@ -201,6 +220,7 @@ static int take_table(struct cmp_tables *t, struct cmp_table *of, const struct c
 				     takes = {.name = "diff", .sheet = take};
 	int err = each_run(t, of, sides, &surveys, e);
 
+	drop_columns(of);
 	return err || of->lacks[CMP_A] || of->lacks[CMP_B] ? err : each_run(t, of, sides, &takes, e);
 }
 

@@ -20,7 +20,8 @@ struct cmp_table {
 	char name[VIEW_SHEET_BYTES];
 	struct tbl_column key[CMP_COLUMNS_MAX], number[CMP_COLUMNS_MAX];
 	unsigned nkeys, nnumbers;
-	bool lacks[CMP_SIDES]; /* a recording was made without it, so it is not compared */
+	uint32_t keys, any_keys, numbers; /* bits of the columns that every recording has; that any has */
+	bool lacks[CMP_SIDES];		  /* a recording was made without it, so it is not compared */
 };
 
 /* A number of a row, on both sides. */

@@ -101,13 +101,6 @@ void cmp_put_tables(struct out *out, const struct cmp_tables *t, unsigned top)
 
 	if (!t->one && !t->nmost)
 		return;
-	if (t->one && (first->lacks[CMP_A] || first->lacks[CMP_B])) {
-		out_printf(out, "%s is not compared: %s recorded without it.\n", first->name,
-			   !first->lacks[CMP_B]	  ? "A was"
-			   : !first->lacks[CMP_A] ? "B was"
-						  : "both sides were");
-		return;
-	}
 	snprintf(head, sizeof(head), "%s, per %s", t->one ? first->name : "other tables, the times that changed most",
 		 per(t));
 	out_printf(out, "%s%-*s %10s %10s %8s%s\n", t->one ? "" : "\n", NAME_COLUMNS, head, "A", "B", "change",
@@ -115,6 +108,11 @@ void cmp_put_tables(struct out *out, const struct cmp_tables *t, unsigned top)
 	left = each_value(t, t->one ? top : 0, text_put_value, out);
 	if (left)
 		out_printf(out, "%zu more rows (--top 0 shows all)\n", left);
+	if (t->one && (first->lacks[CMP_A] || first->lacks[CMP_B]))
+		out_printf(out, "not compared: %s recorded without it\n",
+			   !first->lacks[CMP_B]	  ? "A was"
+			   : !first->lacks[CMP_A] ? "B was"
+						  : "both sides were");
 	if (t->one) /* these words tell diff's own files */
 		out_puts(out, "\n~: not certain. Sizes of memory are the largest ones, and the rest is the sum of the "
 			      "window.\n");
