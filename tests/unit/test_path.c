@@ -290,6 +290,15 @@ static struct mdl *fed_backwards(const struct buf *b)
 	return m;
 }
 
+/* Work of 5 s, so that the idle time before has its causes, and its calls are needed for that no more. */
+static void put_long(struct buf *b)
+{
+	uint64_t ms;
+
+	for (ms = 1000; ms < 6000; ms++)
+		work(b, ms * 1000000, ms * 1000000, ms * 1000000 + 10);
+}
+
 static void test_sequences(void)
 {
 	struct mdl *m, *again, *late;
@@ -304,6 +313,11 @@ static void test_sequences(void)
 	check_sequences(m);
 	check_sequences(again);
 	check_sequences(late);
+	b = (struct buf){0};
+	put_long(&b);
+	CHECK(!feed(m, &b));
+	check_sequences(m);
+	buf_fini(&b);
 	mdl_free(late);
 	mdl_free(m);
 	mdl_free(again);
@@ -324,7 +338,7 @@ int main(void)
 	TEST("the path is that of the median of the latest iterations")
 	test_median();
 	TEST("what calls of an operator launch one after another is counted once, for the innermost operator, in "
-	     "whatever order records come")
+	     "whatever order records come, and seconds later")
 	test_sequences();
 	UNIT_MAIN_END;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Keeps what a sweep needs, and adds idle times up by process, device, cause, name and stack. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "feature/activity/activity.h"
@@ -10,8 +9,9 @@
 
 #define ROWS_MAX    4096 /* beyond that, a new name or stack counts in the row without one */
 #define SPANS_MIN   (1u << 14)
+#define SPANS_KEPT  (1u << 17) /* stay for feature/path when they were swept */
 #define SPANS_MAX   (1u << 18) /* 14 MiB */
-#define BACKLOG_MAX (1u << 12) /* spans before the first sign of a GPU */
+#define BACKLOG_MAX (1u << 13) /* spans before the first sign of a GPU, which comes later than the calls */
 #define WAITS_MAX   (1u << 16)
 
 static struct idle_state *idle_state_of(struct mdl *m)
@@ -110,34 +110,15 @@ static int fold_step(struct mdl *m, const struct mxbpf_rec *rec)
 
 /* ---- what a sweep needs */
 
-static int idle_fold_by_end(const void *va, const void *vb)
-{
-	const struct idle_span *a = va, *b = vb;
-
-	return a->end_ns < b->end_ns ? -1 : a->end_ns > b->end_ns;
-}
-
-/* Takes over the spans before the first sign of a GPU. */
-static int idle_fold_begin(struct idle_state *t)
-{
-	const size_t kept = t->nbacklog < BACKLOG_MAX ? t->nbacklog : BACKLOG_MAX;
-	int err = t->on ? 0 : buf_put(&t->spans, t->backlog, kept * sizeof(*t->backlog));
-
-	if (t->on)
-		return 0;
-	t->on = true;
-	free(t->backlog);
-	t->backlog = NULL;
-	t->nbacklog = 0;
-	return err;
-}
-
-/* From now on spans are kept: there is a GPU. */
+/* There is a GPU. */
 static int device(struct mdl *m)
 {
 	struct idle_state *t = idle_state_of(m);
 
-	return t ? idle_fold_begin(t) : -ENOMEM;
+	if (!t)
+		return -ENOMEM;
+	t->on = true;
+	return 0;
 }
 
 static int activity(struct mdl *m, const struct mxbpf_activity *a)
@@ -145,8 +126,9 @@ static int activity(struct mdl *m, const struct mxbpf_activity *a)
 	const struct idle_wait wait = {win_stream(&a->track), a->h.ts_ns, a->h.tgid};
 	struct idle_state *t = idle_state_of(m);
 
-	if (!t || idle_fold_begin(t))
+	if (!t)
 		return -ENOMEM;
+	t->on = true;
 	if (a->cls != MXBPF_ACTIVITY_SYNC || a->sync_type != MXBPF_SYNC_STREAM_WAITS)
 		return 0;
 	return buf_put_latest(&t->waits, &wait, sizeof(wait), WAITS_MAX);
@@ -181,71 +163,70 @@ static uint16_t idle_fold_part_of(uint64_t ns, uint64_t nested_ns, uint64_t all_
 	return own_ns < all_ns ? (uint16_t)((double)own_ns / (double)all_ns * IDLE_WHOLE) : all_ns ? IDLE_WHOLE : 0;
 }
 
-static void fill_span(struct idle_span *span, const struct mxbpf_span *s)
+static struct idle_span idle_fold_span_of(const struct mxbpf_span *s)
 {
-	*span = (struct idle_span){.start_ns = s->h.ts_ns,
-				   .end_ns = s->h.ts_ns + s->dur_ns,
-				   .name_id = s->name_id,
-				   .stack_id = s->stack_id,
-				   .tgid = s->h.tgid,
-				   .tid = s->tid,
-				   .cls = s->cls,
-				   .user = s->flags & MXBPF_SPAN_USER,
-				   .async = s->flags & MXBPF_SPAN_ASYNC};
+	struct idle_span span = {.start_ns = s->h.ts_ns,
+				 .end_ns = s->h.ts_ns + s->dur_ns,
+				 .name_id = s->name_id,
+				 .stack_id = s->stack_id,
+				 .tgid = s->h.tgid,
+				 .tid = s->tid,
+				 .cls = s->cls,
+				 .user = s->flags & MXBPF_SPAN_USER,
+				 .async = s->flags & MXBPF_SPAN_ASYNC};
+
 	if (!(s->flags & MXBPF_SPAN_ACCOUNT) || s->account.flags & MXBPF_ACCOUNT_PART)
-		return;
-	span->runq = idle_fold_part_of(s->account.runq_ns, s->nested.runq_ns, s->self_ns);
-	span->blocked = idle_fold_part_of(s->account.blocked_ns, s->nested.blocked_ns, s->self_ns);
-	if (span->blocked > IDLE_WHOLE - span->runq)
-		span->blocked = (uint16_t)(IDLE_WHOLE - span->runq);
+		return span;
+	span.runq = idle_fold_part_of(s->account.runq_ns, s->nested.runq_ns, s->self_ns);
+	span.blocked = idle_fold_part_of(s->account.blocked_ns, s->nested.blocked_ns, s->self_ns);
+	if (span.blocked > IDLE_WHOLE - span.runq)
+		span.blocked = (uint16_t)(IDLE_WHOLE - span.runq);
+	return span;
 }
 
-/* A recording may be of a session without GPUs, so this is cheap before the first sign of one. */
 static int span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
 {
+	const struct idle_span one = idle_fold_span_of(s);
 	struct idle_state *t = idle_state_of(m);
-	struct idle_span *to;
 
 	if (!t)
 		return -ENOMEM;
-	if (t->on) {
-		to = buf_add(&t->spans, sizeof(*to));
-	} else {
-		t->backlog = t->backlog ? t->backlog : calloc(BACKLOG_MAX, sizeof(*to));
-		to = t->backlog ? &t->backlog[t->nbacklog++ % BACKLOG_MAX] : NULL;
-	}
-	if (to)
-		fill_span(to, s);
-	else if (s->h.ts_ns + s->dur_ns > t->lost_ns) /* the causes of that time are not known */
-		t->lost_ns = s->h.ts_ns + s->dur_ns;
+	if (!(t->on ? buf_put(&t->spans, &one, sizeof(one))
+		    : buf_put_latest(&t->spans, &one, sizeof(one), BACKLOG_MAX)))
+		return 0;
+	t->lost_ns = one.end_ns > t->lost_ns ? one.end_ns : t->lost_ns; /* the causes of that time are not known */
 	return 0;
 }
 
-/* Forgets spans of a time that has its causes, and the older half of the others if they are too many. */
-static void forget_spans(struct idle_state *t)
+uint64_t idle_known_ns(const struct idle_state *t)
 {
-	struct idle_span *s = (struct idle_span *)t->spans.data;
 	const struct idle_device *d;
-	uint64_t since_ns = UINT64_MAX;
-	size_t i, n = 0;
+	uint64_t known_ns = t->devices.len ? UINT64_MAX : 0;
+	size_t i;
 
 	for (i = 0; i < buf_count(&t->devices, *d); i++) {
 		d = buf_at(&t->devices, struct idle_device, i);
-		since_ns = d->now_ns < since_ns ? d->now_ns : since_ns;
+		known_ns = d->now_ns < known_ns ? d->now_ns : known_ns;
 	}
-	for (i = 0; t->devices.len && i < buf_count(&t->spans, *s); i++)
-		if (s[i].end_ns > since_ns)
-			s[n++] = s[i];
-	t->spans.len = t->devices.len ? n * sizeof(*s) : t->spans.len;
-	if (t->devices.len)
-		idle_off_forget(t, since_ns);
-	n = buf_count(&t->spans, *s);
-	if (n < SPANS_MAX)
-		return;
-	buf_sort(&t->spans, sizeof(*s), idle_fold_by_end);
-	t->lost_ns = s[n / 2 - 1].end_ns > t->lost_ns ? s[n / 2 - 1].end_ns : t->lost_ns;
-	t->spans.len = (n - n / 2) * sizeof(*s);
-	memmove(s, s + n / 2, t->spans.len);
+	return known_ns;
+}
+
+/* Forgets old spans of a time that has its causes, and the older half if they are too many. */
+static void forget_spans(struct idle_state *t, uint64_t known_ns)
+{
+	struct idle_span *s = (struct idle_span *)t->spans.data;
+	size_t n = buf_count(&t->spans, *s), gone = 0, i;
+
+	while (n - gone > SPANS_KEPT && s[gone].end_ns <= known_ns)
+		gone++;
+	gone = n - gone < SPANS_MAX ? gone : n / 2;
+	for (i = 0; i < gone; i++)
+		t->lost_ns = s[i].end_ns > t->lost_ns ? s[i].end_ns : t->lost_ns;
+	n -= gone;
+	t->spans.len = n * sizeof(*s);
+	memmove(s, s + gone, t->spans.len);
+	for (t->nswept = n, t->kept_spans = 0, i = 0; i < n; i++)
+		t->kept_spans += s[i].end_ns > known_ns;
 }
 
 /* Notes between which work a device was seen. */
@@ -274,21 +255,22 @@ static int settled(struct mdl *m, const struct win_work *work, size_t n, uint64_
 {
 	struct idle_state *t = idle_state_of(m);
 	const int err = t ? take_work(m, t, work, n, until_ns) : -ENOMEM;
+	uint64_t known_ns;
 
 	if (err)
 		return err;
-	forget_spans(t);
-	t->kept_spans = buf_count(&t->spans, struct idle_span);
+	known_ns = idle_known_ns(t);
+	forget_spans(t, known_ns);
+	idle_off_forget(t, known_ns);
 	return 0;
 }
 
 static int window(struct mdl *m)
 {
 	const struct idle_state *t = idle_state_of(m);
+	const size_t n = buf_count(&t->spans, struct idle_span) - t->nswept + t->kept_spans;
 
-	return win_is_due(buf_count(&t->spans, struct idle_span), t->kept_spans, SPANS_MIN, SPANS_MAX)
-		       ? activity_settle_work(m)
-		       : 0;
+	return t->on && win_is_due(n, t->kept_spans, SPANS_MIN, SPANS_MAX) ? activity_settle_work(m) : 0;
 }
 
 /* ---- the state */
@@ -297,8 +279,6 @@ static void state_fini(struct idle_state *t)
 {
 	buf_fini(&t->waits);
 	buf_fini(&t->spans);
-	free(t->backlog);
-	t->backlog = NULL;
 	buf_fini(&t->off);
 	hash_fini(&t->streams);
 	mdl_items_fini(&t->device_index, &t->devices);
@@ -312,28 +292,17 @@ static int copy_buf(struct buf *to, const struct buf *from)
 	return buf_put(to, from->data, from->len);
 }
 
-static int copy_backlog(struct idle_state *to, const struct idle_state *from)
-{
-	if (!from->backlog)
-		return 0;
-	to->backlog = malloc(BACKLOG_MAX * sizeof(*to->backlog));
-	if (!to->backlog)
-		return -ENOMEM;
-	to->nbacklog = from->nbacklog;
-	memcpy(to->backlog, from->backlog, BACKLOG_MAX * sizeof(*to->backlog));
-	return 0;
-}
-
 /* Copies what is kept for a sweep. */
 static int copy_kept(struct idle_state *to, const struct idle_state *from)
 {
 	to->on = from->on;
+	to->nswept = from->nswept;
 	to->kept_spans = from->kept_spans;
 	to->lost_ns = from->lost_ns;
 	to->switched = from->switched;
 	to->off_lost_ns = from->off_lost_ns;
 	if (copy_buf(&to->waits, &from->waits) || copy_buf(&to->spans, &from->spans) ||
-	    copy_buf(&to->off, &from->off) || hash_copy(&to->streams, &from->streams) || copy_backlog(to, from))
+	    copy_buf(&to->off, &from->off) || hash_copy(&to->streams, &from->streams))
 		return -ENOMEM;
 	return mdl_items_copy(&to->device_index, &to->devices, &from->device_index, &from->devices);
 }

@@ -40,26 +40,27 @@ struct idle_device {
 };
 
 struct idle_state {
-	bool on;		   /* a sign of a GPU was seen: all spans are kept, not only the last ones */
-	struct buf waits;	   /* struct idle_wait */
-	struct buf spans;	   /* struct idle_span */
-	struct idle_span *backlog; /* a ring of the last spans while `on` is false; NULL: none. Owned. */
-	uint64_t nbacklog;	   /* spans that were put into it */
-	size_t kept_spans;	   /* those that the last sweep left */
-	uint64_t lost_ns;	   /* latest end of a span that was forgotten */
-	bool switched;		   /* it is known when threads had no CPU */
-	struct buf off;		   /* struct idle_off */
-	uint64_t off_lost_ns;	   /* latest end of one that was forgotten */
-	struct hash device_index;  /* (process and device, 0) -> 1 + index in devices */
-	struct buf devices;	   /* struct idle_device */
-	struct hash streams;	   /* (stream, process and device) -> start of its last launch */
-	struct hash row_index;	   /* (name and stack, process, device and cause) -> 1 + index in rows */
-	struct buf rows;	   /* struct mxbpf_agg_gpu_idle */
-	struct buf pieces;	   /* struct mxbpf_gpu_idle: the latest, of each device by time */
-	uint64_t forgotten_ns;	   /* latest end of a piece that was forgotten */
-	struct buf steps;	   /* struct mxbpf_gpu_step: the latest */
+	bool on;		  /* a sign of a GPU was seen: many spans are kept, not only the last ones */
+	struct buf waits;	  /* struct idle_wait */
+	struct buf spans;	  /* struct idle_span: the latest, as they came; feature/path needs them, too */
+	size_t nswept;		  /* their number at the last sweep */
+	size_t kept_spans;	  /* of these, those whose time had no causes then */
+	uint64_t lost_ns;	  /* latest end of a span that was forgotten */
+	bool switched;		  /* it is known when threads had no CPU */
+	struct buf off;		  /* struct idle_off */
+	uint64_t off_lost_ns;	  /* latest end of one that was forgotten */
+	struct hash device_index; /* (process and device, 0) -> 1 + index in devices */
+	struct buf devices;	  /* struct idle_device */
+	struct hash streams;	  /* (stream, process and device) -> start of its last launch */
+	struct hash row_index;	  /* (name and stack, process, device and cause) -> 1 + index in rows */
+	struct buf rows;	  /* struct mxbpf_agg_gpu_idle */
+	struct buf pieces;	  /* struct mxbpf_gpu_idle: the latest, of each device by time */
+	uint64_t forgotten_ns;	  /* latest end of a piece that was forgotten */
+	struct buf steps;	  /* struct mxbpf_gpu_step: the latest */
 };
 
+/* fold.c: returns the time before which all devices have their causes. */
+uint64_t idle_known_ns(const struct idle_state *t);
 /* fold.c: returns the row of a cause, or NULL if out of memory. */
 struct mxbpf_agg_gpu_idle *idle_row(struct idle_state *t, const struct mxbpf_agg_gpu_idle *like);
 
@@ -106,8 +107,12 @@ struct idle_threads {
 	struct buf exchanges; /* struct idle_span by process and end: exchanges with other processes, on any thread */
 };
 
-/* Sorts `spans`. Returns 0 or -ENOMEM. */
-int idle_threads_make(const struct mdl *m, struct buf *spans, struct idle_threads *to);
+/*
+ * Divides by the spans of a process (0: of all) that begin before to_ns, and end after from_ns or are new. Returns 0 or
+ * -ENOMEM.
+ */
+int idle_threads_make(const struct mdl *m, const struct idle_state *t, uint32_t tgid, uint64_t from_ns, uint64_t to_ns,
+		      struct idle_threads *to);
 void idle_threads_fini(struct idle_threads *t);
 /* Returns the piece of a thread at a moment, or NULL if it was in no call. *end_ns receives until when that holds. */
 const struct idle_piece *idle_piece_at(const struct idle_threads *t, uint32_t tgid, uint32_t tid, uint64_t ns,

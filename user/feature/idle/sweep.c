@@ -402,7 +402,7 @@ static int idle_sweep_begin(const struct mdl *m, struct sweep *s)
 	buf_sort(&s->looks, sizeof(struct mxbpf_look), idle_sweep_by_thread);
 	buf_sort(&s->t->waits, sizeof(struct idle_wait), by_stream);
 	buf_sort(&s->t->off, sizeof(struct idle_off), idle_off_order);
-	return idle_threads_make(m, &s->t->spans, &s->threads);
+	return idle_threads_make(m, s->t, 0, idle_known_ns(s->t), UINT64_MAX, &s->threads);
 }
 
 static void idle_forget(struct idle_state *t, uint64_t until_ns)

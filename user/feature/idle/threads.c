@@ -163,16 +163,23 @@ static int idle_threads_by_end(const void *va, const void *vb)
 	return 0;
 }
 
-int idle_threads_make(const struct mdl *m, struct buf *spans, struct idle_threads *to)
+int idle_threads_make(const struct mdl *m, const struct idle_state *t, uint32_t tgid, uint64_t from_ns, uint64_t to_ns,
+		      struct idle_threads *to)
 {
-	const struct idle_span *s = (const struct idle_span *)spans->data;
-	const size_t n = buf_count(spans, *s);
 	struct stack k = {.m = m, .to = to};
+	struct buf spans = {0};
+	const struct idle_span *s;
 	size_t i;
 	int err = 0;
 
-	buf_sort(spans, sizeof(*s), idle_threads_by_thread);
-	for (i = 0; !err && i < n; i++) {
+	for (i = 0; !err && i < buf_count(&t->spans, *s); i++) {
+		s = buf_at(&t->spans, struct idle_span, i);
+		if ((!tgid || s->tgid == tgid) && (s->end_ns > from_ns || i >= t->nswept) && s->start_ns < to_ns)
+			err = buf_put(&spans, s, sizeof(*s));
+	}
+	buf_sort(&spans, sizeof(*s), idle_threads_by_thread);
+	s = (const struct idle_span *)spans.data;
+	for (i = 0; !err && i < buf_count(&spans, *s); i++) {
 		if (!i || s[i].tgid != s[i - 1].tgid || s[i].tid != s[i - 1].tid) {
 			err = idle_end(&k, UINT64_MAX);
 			k.now_ns = 0;
@@ -182,6 +189,7 @@ int idle_threads_make(const struct mdl *m, struct buf *spans, struct idle_thread
 	err = err ? err : idle_end(&k, UINT64_MAX);
 	buf_sort(&to->exchanges, sizeof(*s), idle_threads_by_end);
 	hash_fini(&k.roles);
+	buf_fini(&spans);
 	return err;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Keeps the latest calls, launches and activities, and chooses the iteration to look at. */
+/* Keeps the latest activities, and chooses the iteration to look at. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,13 +7,11 @@
 #include "feature/path/state.h"
 #include "feature/steps/steps.h"
 
-#define WORK_MAX    (1u << 16) /* 4 MiB */
-#define WAITS_MAX   (1u << 14)
-#define SPANS_MAX   (1u << 17) /* 7 MiB */
-#define BACKLOG_MAX (1u << 12) /* spans before the first sign of a GPU, which comes later than the calls */
-#define LATEST	    64u	       /* iterations, of which the median is looked at */
-#define PROCESSES   64u	       /* with a path; others have none */
-#define ROWS_MAX    (1u << 14) /* of recordings */
+#define WORK_MAX  (1u << 16) /* 4 MiB */
+#define WAITS_MAX (1u << 14)
+#define LATEST	  64u	     /* iterations, of which the median is looked at */
+#define PROCESSES 64u	     /* with a path; others have none */
+#define ROWS_MAX  (1u << 14) /* of recordings */
 
 static struct path_state *path_state_of(struct mdl *m)
 {
@@ -29,7 +27,6 @@ static int activity(struct mdl *m, const struct mxbpf_activity *a)
 
 	if (!t)
 		return -ENOMEM;
-	t->on = true;
 	if (a->cls == MXBPF_ACTIVITY_SYNC)
 		return a->sync_type == MXBPF_SYNC_STREAM_WAITS
 			       ? buf_put_latest(&t->waits, &work, sizeof(work), WAITS_MAX)
@@ -37,33 +34,11 @@ static int activity(struct mdl *m, const struct mxbpf_activity *a)
 	return win_put_latest(&t->work, &work, sizeof(work), WORK_MAX, &t->lost_ns);
 }
 
-static int launched(struct mdl *m, const struct mxbpf_launch *l)
+uint64_t path_lost_ns(const struct mdl *m, const struct path_state *t)
 {
-	struct path_state *t = path_state_of(m);
+	const struct idle_state *idle = mdl_state_of(m, &feature_idle);
 
-	if (!t)
-		return -ENOMEM;
-	t->on = true;
-	return 0;
-}
-
-static int path_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
-{
-	const struct idle_span one = {.start_ns = s->h.ts_ns,
-				      .end_ns = s->h.ts_ns + s->dur_ns,
-				      .name_id = s->name_id,
-				      .tgid = s->h.tgid,
-				      .tid = s->tid,
-				      .cls = s->cls,
-				      .user = s->flags & MXBPF_SPAN_USER,
-				      .async = s->flags & MXBPF_SPAN_ASYNC};
-	struct path_state *t = path_state_of(m);
-
-	if (!t)
-		return -ENOMEM;
-	if (!t->on)
-		return buf_put_latest(&t->spans, &one, sizeof(one), BACKLOG_MAX);
-	return win_put_latest(&t->spans, &one, sizeof(one), SPANS_MAX, &t->lost_ns);
+	return idle && idle->lost_ns > t->lost_ns ? idle->lost_ns : t->lost_ns;
 }
 
 /* ---- the iteration that is looked at */
@@ -92,8 +67,8 @@ static bool launched_in(const struct mdl *m, const struct mxbpf_iteration *it)
 static const struct mxbpf_iteration *path_choose(const struct mdl *m, const struct path_state *t,
 						 const struct mxbpf_iteration *it, size_t n)
 {
-	const uint64_t launches_ns = activity_calls_lost_ns(m);
-	const uint64_t lost_ns = t->lost_ns > launches_ns ? t->lost_ns : launches_ns;
+	const uint64_t launches_ns = activity_calls_lost_ns(m), others_ns = path_lost_ns(m, t);
+	const uint64_t lost_ns = others_ns > launches_ns ? others_ns : launches_ns;
 	const struct mxbpf_iteration *latest[LATEST];
 	size_t i, k = 0;
 
@@ -202,12 +177,11 @@ static int path_emit(const struct mdl *m, struct buf *out)
 
 static int copy_state(struct path_state *to, const struct path_state *from)
 {
-	to->on |= from->on;
 	to->lost_ns = from->lost_ns > to->lost_ns ? from->lost_ns : to->lost_ns;
-	if (buf_put(&to->work, from->work.data, from->work.len) ||
-	    buf_put(&to->waits, from->waits.data, from->waits.len))
-		return -ENOMEM;
-	return buf_put(&to->spans, from->spans.data, from->spans.len);
+	return buf_put(&to->work, from->work.data, from->work.len) ||
+			       buf_put(&to->waits, from->waits.data, from->waits.len)
+		       ? -ENOMEM
+		       : 0;
 }
 
 static int path_copy(struct mdl *to, const struct mdl *from)
@@ -233,7 +207,6 @@ static void path_fini(struct mdl *m)
 
 	buf_fini(&t->work);
 	buf_fini(&t->waits);
-	buf_fini(&t->spans);
 	buf_fini(&t->parts);
 	buf_fini(&t->sequences);
 }
@@ -243,9 +216,7 @@ const struct mdl_feature feature_path = {
 	.of_devices = true,
 	.by_process = true, /* each process has a path of its own */
 	.kinds = {{MXBPF_GPU_PATH, fold_part}, {MXBPF_GPU_SEQUENCE, fold_sequence}},
-	.span = path_span,
 	.activity = activity,
-	.launch = launched,
 	.emit = path_emit,
 	.copy = path_copy,
 	.move = path_move,

@@ -123,16 +123,20 @@ static int path_look(struct search *s, const struct idle_span *span)
 
 int path_find_sequences(const struct mdl *m, const struct path_state *t, struct buf *out)
 {
+	const struct idle_state *idle = mdl_state_of(m, &feature_idle);
+	const uint64_t lost_ns = path_lost_ns(m, t);
 	struct search s = {.rows = out};
 	struct buf spans = {0};
 	const struct idle_span *span;
 	size_t i;
-	int err = path_collect(&s, m, t) || buf_put(&spans, t->spans.data, t->spans.len) ? -ENOMEM : 0;
+	int err = path_collect(&s, m, t);
+
+	err = err || !idle ? err : buf_put(&spans, idle->spans.data, idle->spans.len);
 
 	buf_sort(&spans, sizeof(*span), path_by_start);
 	for (i = 0; !err && i < buf_count(&spans, *span); i++) {
 		span = buf_at(&spans, struct idle_span, i);
-		if (is_operator(span) && span->start_ns >= t->lost_ns)
+		if (is_operator(span) && span->start_ns >= lost_ns)
 			err = path_look(&s, span);
 	}
 	buf_fini(&spans);

@@ -268,24 +268,6 @@ static void add_threads(struct walk *w)
 			add_thread(w, l[i].tid);
 }
 
-/* Only the process and the time of the path matter. */
-static int collect_spans(struct walk *w, const struct mdl *m, const struct path_state *t)
-{
-	const struct idle_span *s;
-	struct buf spans = {0};
-	size_t i;
-	int err = 0;
-
-	for (i = 0; !err && i < buf_count(&t->spans, *s); i++) {
-		s = buf_at(&t->spans, struct idle_span, i);
-		if (s->tgid == w->tgid && s->end_ns > w->from_ns && s->start_ns < w->now_ns)
-			err = buf_put(&spans, s, sizeof(*s));
-	}
-	err = err ? err : idle_threads_make(m, &spans, &w->threads);
-	buf_fini(&spans);
-	return err;
-}
-
 /* The path ends with the iteration, or with the last work that was launched in it, if that is later. */
 static void find_end(struct walk *w, const struct mxbpf_iteration *it)
 {
@@ -342,6 +324,7 @@ static int path_put_parts(const struct walk *w, const struct mxbpf_iteration *it
 int path_walk(const struct mdl *m, const struct path_state *t, const struct mxbpf_iteration *it, struct buf *parts)
 {
 	struct walk w = {.m = m, .tgid = it->h.tgid, .tid = it->tid, .from_ns = it->h.ts_ns};
+	const struct idle_state *idle = mdl_state_of(m, &feature_idle);
 	uint64_t end_ns;
 	int err;
 
@@ -352,7 +335,7 @@ int path_walk(const struct mdl *m, const struct path_state *t, const struct mxbp
 	if (!err)
 		find_end(&w, it);
 	end_ns = w.now_ns;
-	err = err ? err : collect_spans(&w, m, t);
+	err = err || !idle ? err : idle_threads_make(m, idle, w.tgid, w.from_ns, w.now_ns, &w.threads);
 	err = err ? err : walk(&w);
 	err = err ? err : path_put_parts(&w, it, end_ns, parts);
 	idle_threads_fini(&w.threads);
