@@ -30,6 +30,21 @@ static struct state *activity_state_of(struct mdl *m)
 	return mdl_state(m, &feature_activity);
 }
 
+/* Returns the state of a model, or an empty one. */
+static const struct state *activity_known(const struct mdl *m)
+{
+	static const struct state none;
+	const struct state *all = mdl_state_of(m, &feature_activity);
+
+	return all ? all : &none;
+}
+
+static const void *activity_list(const struct buf *items, size_t bytes, size_t *n)
+{
+	*n = items->len / bytes;
+	return items->data;
+}
+
 /* ---- rows */
 
 /* Copies have rows by direction and memory kinds, sets by memory kind, waits by type. */
@@ -247,9 +262,9 @@ static int take_iterations(const struct mdl *m, struct state *all)
 bool activity_of_iteration(const struct mdl *m, uint32_t tgid, uint64_t start_ns, uint64_t dur_ns,
 			   struct mxbpf_gpu_work *work)
 {
-	const struct state *all = mdl_state_of(m, &feature_activity);
+	const struct join *j = &activity_known(m)->join;
 
-	return all && all->join.on && join_of_iteration(m, &all->join, tgid, start_ns, start_ns + dur_ns, work);
+	return j->on && join_of_iteration(m, j, tgid, start_ns, start_ns + dur_ns, work);
 }
 
 /* ---- activities that wait until all that start before them have come */
@@ -288,8 +303,8 @@ int activity_settle_work(struct mdl *m)
 
 int activity_pending(const struct mdl *m, struct buf *out)
 {
-	const struct state *all = mdl_state_of(m, &feature_activity);
-	int err = all ? buf_put(out, all->work.all.data, all->work.all.len) : 0;
+	const struct buf *all = &activity_known(m)->work.all;
+	const int err = buf_put(out, all->data, all->len);
 
 	buf_sort(out, sizeof(struct win_work), activity_by_start);
 	return err;
@@ -421,24 +436,20 @@ const struct activity_call *activity_call_of(const struct mdl *m, uint32_t tgid,
 {
 	const struct activity_call like = {
 		.start_ns = ns, .edge_id = edge_id, .tgid = tgid, .domain = (uint16_t)domain};
-	const struct state *all = mdl_state_of(m, &feature_activity);
 
-	return all ? launched_find(&all->launched, &like) : NULL;
+	return launched_find(&activity_known(m)->launched, &like);
 }
 
 const struct activity_call *activity_calls(const struct mdl *m, size_t *n)
 {
-	const struct state *all = mdl_state_of(m, &feature_activity);
-
-	*n = all ? buf_count(&all->launched.all, struct activity_call) : 0;
-	return all ? (const void *)all->launched.all.data : NULL;
+	return activity_list(&activity_known(m)->launched.all, sizeof(struct activity_call), n);
 }
 
 uint64_t activity_call_number(const struct mdl *m, const struct activity_call *l)
 {
-	const struct state *all = mdl_state_of(m, &feature_activity);
+	const struct launched *all = &activity_known(m)->launched;
 
-	return all->launched.first + (uint64_t)(l - (const struct activity_call *)all->launched.all.data);
+	return all->first + (uint64_t)(l - (const struct activity_call *)all->all.data);
 }
 
 const struct activity_call *activity_call_at(const struct mdl *m, uint64_t number)
@@ -452,25 +463,17 @@ const struct activity_call *activity_call_at(const struct mdl *m, uint64_t numbe
 
 uint64_t activity_calls_lost_ns(const struct mdl *m)
 {
-	const struct state *all = mdl_state_of(m, &feature_activity);
-
-	return all ? all->launched.lost_ns : 0;
+	return activity_known(m)->launched.lost_ns;
 }
 
 const struct activity_row *const *activity_rows(const struct mdl *m, size_t *n)
 {
-	const struct state *all = mdl_state_of(m, &feature_activity);
-
-	*n = all ? buf_count(&all->rows, void *) : 0;
-	return all ? (const void *)all->rows.data : NULL;
+	return activity_list(&activity_known(m)->rows, sizeof(void *), n);
 }
 
 const struct activity_work *const *activity_work_rows(const struct mdl *m, size_t *n)
 {
-	const struct state *all = mdl_state_of(m, &feature_activity);
-
-	*n = all ? buf_count(&all->join.rows, void *) : 0;
-	return all ? (const void *)all->join.rows.data : NULL;
+	return activity_list(&activity_known(m)->join.rows, sizeof(void *), n);
 }
 
 const struct activity_wait *activity_waits(const struct mdl *m, size_t *n)
@@ -491,22 +494,18 @@ uint64_t activity_seen_ns(const struct mdl *m, uint32_t tgid, uint64_t window_ns
 
 const struct mxbpf_agg_gpu_graph *activity_graphs(const struct mdl *m, size_t *n)
 {
-	const struct state *all = mdl_state_of(m, &feature_activity);
-
-	*n = all ? buf_count(&all->join.graphs.rows, struct mxbpf_agg_gpu_graph) : 0;
-	return all ? (const void *)all->join.graphs.rows.data : NULL;
+	return activity_list(&activity_known(m)->join.graphs.rows, sizeof(struct mxbpf_agg_gpu_graph), n);
 }
 
 int activity_streams(const struct mdl *m, struct buf *out)
 {
-	const struct state *all = mdl_state_of(m, &feature_activity);
+	const struct state *all = activity_known(m);
 	struct streams streams = {.rows = {0}};
 	struct buf work = {0};
-	int err = all ? streams_copy(&streams, &all->streams) : 0;
+	int err = streams_copy(&streams, &all->streams);
 
 	err = err ? err : activity_pending(m, &work);
-	err = err || !all ? err
-			  : streams_take(&streams, &all->work, (void *)work.data, buf_count(&work, struct win_work));
+	err = err ? err : streams_take(&streams, &all->work, (void *)work.data, buf_count(&work, struct win_work));
 	err = err ? err : streams_emit(&streams, out);
 	streams_fini(&streams);
 	buf_fini(&work);
@@ -520,18 +519,12 @@ const struct activity_join *activity_joins(const struct mdl *m, size_t *n)
 
 const struct mxbpf_gpu_device *activity_devices(const struct mdl *m, size_t *n)
 {
-	const struct state *all = mdl_state_of(m, &feature_activity);
-
-	*n = all ? buf_count(&all->devices, struct mxbpf_gpu_device) : 0;
-	return all ? (const void *)all->devices.data : NULL;
+	return activity_list(&activity_known(m)->devices, sizeof(struct mxbpf_gpu_device), n);
 }
 
 const struct mxbpf_gpu_account *activity_accounts(const struct mdl *m, size_t *n)
 {
-	const struct state *all = mdl_state_of(m, &feature_activity);
-
-	*n = all ? buf_count(&all->accounts, struct mxbpf_gpu_account) : 0;
-	return all ? (const void *)all->accounts.data : NULL;
+	return activity_list(&activity_known(m)->accounts, sizeof(struct mxbpf_gpu_account), n);
 }
 
 /* ---- the state */

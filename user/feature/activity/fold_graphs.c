@@ -298,12 +298,6 @@ void graphs_clear(struct graphs *g)
 		buf_at(&g->rows, struct mxbpf_agg_gpu_graph, i)->sum = none;
 }
 
-#define MOVE(member)                                                                                                   \
-	do {                                                                                                           \
-		to->member = from->member;                                                                             \
-		memset(&from->member, 0, sizeof(from->member));                                                        \
-	} while (0)
-
 void graphs_move(struct graphs *to, struct graphs *from)
 {
 	struct node *n;

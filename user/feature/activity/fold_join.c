@@ -646,12 +646,6 @@ int join_activity(struct mdl *m, struct join *j, const struct mxbpf_activity *a,
 
 /* ---- the state */
 
-#define MOVE(member)                                                                                                   \
-	do {                                                                                                           \
-		to->member = from->member;                                                                             \
-		memset(&from->member, 0, sizeof(from->member));                                                        \
-	} while (0)
-
 /*
  * `to` goes on with the spans and launches. Activities count where they arrive, so launches begin at 0 there. Those
  * that wait for a launch stay without one, because their rows stay in `from`.

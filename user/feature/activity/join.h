@@ -99,6 +99,13 @@ struct slot {
 	uint32_t previous; /* 1 + index of the slot before of the same process; 0: none */
 };
 
+/* Of `from`, which is empty then. */
+#define MOVE(member)                                                                                                   \
+	do {                                                                                                           \
+		to->member = from->member;                                                                             \
+		memset(&from->member, 0, sizeof(from->member));                                                        \
+	} while (0)
+
 /* Returns the process of a launch. */
 static inline uint32_t tgid_of(const struct launch *l)
 {

@@ -167,11 +167,7 @@ static int make_streams(const struct view *s, void *table)
 
 static void above_devices(struct view *s, const void *table, const char *prefix)
 {
-	const struct view_list *t = table;
-
-	out_printf(s->out, "%sGPUs: ", prefix);
-	view_put_rows(s, t);
-	out_puts(s->out, "\n");
+	gpu_put_title(s, table, prefix, "GPUs:");
 }
 
 static void below_devices(struct view *s, const void *table, const char *prefix)
@@ -196,9 +192,7 @@ static void below_devices(struct view *s, const void *table, const char *prefix)
 
 static void above_streams(struct view *s, const void *table, const char *prefix)
 {
-	out_printf(s->out, "%sStreams of GPUs: ", prefix);
-	view_put_rows(s, table);
-	out_puts(s->out, "\n");
+	gpu_put_title(s, table, prefix, "Streams of GPUs:");
 }
 
 #define ROW	     struct stream

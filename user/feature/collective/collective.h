@@ -39,8 +39,8 @@ struct collective_part {
 int collective_parts(const struct mdl *m, struct buf *events, struct buf *out);
 
 /*
- * ---- fold_sums.c: what tables and findings show. The functions sort the rows of collective_rows(), and append. They
- * return 0 or -ENOMEM.
+ * ---- fold_sums.c: what tables and findings show. The functions that return int sort the rows of collective_rows(),
+ * and append. They return 0 or -ENOMEM.
  */
 
 /* Collectives of one operation, size and group. */
@@ -53,6 +53,8 @@ struct collective_sum {
 	uint64_t last, late_ns;		    /* of that process */
 };
 int collective_sums(struct buf *rows, struct buf *out);
+/* Adds what is summed. The other members stay. */
+void collective_merge(struct mxbpf_agg_collective *to, const struct mxbpf_agg_collective *from);
 /* Struct mxbpf_agg_collective with the sums of all operations of a group that wait for all, for each part of it. */
 int collective_ranks(struct buf *rows, struct buf *out);
 /* The processes of a group, uint32_t each, in the order of their numbers. */

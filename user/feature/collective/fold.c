@@ -58,16 +58,7 @@ static int add_row(struct state *t, const struct mxbpf_agg_collective *from)
 		r->h = (struct mxbpf_rec){.kind = MXBPF_AGG_COLLECTIVE, .size = sizeof(*r), .tgid = key.h.tgid};
 		return 0;
 	}
-	add_sat(&r->count, from->count);
-	add_sat(&r->total_ns, from->total_ns);
-	add_sat(&r->matched, key.matched);
-	add_sat(&r->matched_ns, key.matched_ns);
-	add_sat(&r->wait_ns, key.wait_ns);
-	add_sat(&r->move_ns, key.move_ns);
-	add_sat(&r->last, key.last);
-	add_sat(&r->late_ns, key.late_ns);
-	r->source |= key.source;
-	r->ranks = key.ranks > r->ranks ? key.ranks : r->ranks;
+	collective_merge(r, &key);
 	r->first_ns = from->first_ns < r->first_ns ? from->first_ns : r->first_ns;
 	r->last_ns = from->last_ns > r->last_ns ? from->last_ns : r->last_ns;
 	return 0;

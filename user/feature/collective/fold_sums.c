@@ -45,7 +45,7 @@ static int by_group(const void *va, const void *vb)
 	return by ? by : by_process(a, b);
 }
 
-static void collective_merge(struct mxbpf_agg_collective *to, const struct mxbpf_agg_collective *from)
+void collective_merge(struct mxbpf_agg_collective *to, const struct mxbpf_agg_collective *from)
 {
 	add_sat(&to->count, from->count);
 	add_sat(&to->total_ns, from->total_ns);

@@ -160,9 +160,7 @@ static int collective_make(const struct view *s, void *table)
 
 static void collective_above(struct view *s, const void *table, const char *prefix)
 {
-	out_printf(s->out, "%sCollectives: ", prefix);
-	view_put_rows(s, table);
-	out_puts(s->out, "\n");
+	gpu_put_title(s, table, prefix, "Collectives:");
 }
 
 static void collective_below(struct view *s, const void *table, const char *prefix)
@@ -318,9 +316,7 @@ static int make_ranks(const struct view *s, void *table)
 
 static void above_ranks(struct view *s, const void *table, const char *prefix)
 {
-	out_printf(s->out, "%sWho comes last: ", prefix);
-	view_put_rows(s, table);
-	out_puts(s->out, "\n");
+	gpu_put_title(s, table, prefix, "Who comes last:");
 }
 
 #define ROW struct rank
@@ -413,9 +409,7 @@ static int make_overlap(const struct view *s, void *table)
 
 static void above_overlap(struct view *s, const void *table, const char *prefix)
 {
-	out_printf(s->out, "%sCommunication on GPUs: ", prefix);
-	view_put_rows(s, table);
-	out_puts(s->out, "\n");
+	gpu_put_title(s, table, prefix, "Communication on GPUs:");
 }
 
 #define ROW struct overlap
