@@ -365,6 +365,35 @@ static void watch_moved(void)
 	buf_fini(&batch);
 }
 
+/* A batch that is large enough to be passed on as it is comes after one of which only a part was due. */
+static void watch_large(void)
+{
+	struct buf got = {0}, batch = {0};
+	struct src_hub *h = src_hub_new(append, &got);
+	uint64_t until_ns = START_NS;
+	struct src *half = src_add(h, &half_ops, "half", &until_ns);
+	struct err e = {0};
+	size_t first;
+
+	CHECK(!src_open(h, &e));
+	put_span(&batch, START_NS + 5 * MS, 0, MXBPF_CLASS_OPERATOR);
+	put_span(&batch, START_NS + 20 * MS, 0, MXBPF_CLASS_OPERATOR);
+	first = batch.len / 2;
+	src_deliver(half, batch.data, batch.len);
+	batch.len = first;
+	while (batch.len < first + (1 << 20))
+		put_span(&batch, START_NS + 6 * MS, batch.len & 1023, MXBPF_CLASS_OPERATOR);
+	src_deliver(half, batch.data + first, batch.len - first);
+	until_ns = START_NS + 10 * MS;
+	src_deliver(half, NULL, 0);
+	CHECK(got.len == batch.len && !memcmp(got.data, batch.data, batch.len));
+	src_flush(h);
+	CHECK(got.len == batch.len + first);
+	src_hub_free(h);
+	buf_fini(&got);
+	buf_fini(&batch);
+}
+
 /* The source that delivers late is ahead of the prompt one, which then has nothing to deliver. */
 static void watch_silent(void)
 {
@@ -406,6 +435,7 @@ int main(void)
 	TEST("records of any size that are held back are passed on unchanged")
 	{
 		watch_moved();
+		watch_large();
 	}
 	TEST("a record is passed on as soon as all sources have told that no older one comes, and not before")
 	{
