@@ -160,7 +160,8 @@ static void print_refused(void)
 static void print_caps(void)
 {
 	printf("At most %d threads at a time, and %d nested spans a thread. All threads share room for %d spans beyond "
-	       "the first %d of each, with **--agent** a quarter of it. What goes beyond these limits counts as dropped.\n",
+	       "the first %d of each, with **--agent** a quarter of it. What goes beyond these limits counts as "
+	       "dropped.\n",
 	       MXBPF_THREADS_MAX - 1 /* slot 0 belongs to no thread */, MXBPF_FRAMES_MAX,
 	       MXBPF_SLOTS_DEEP * MXBPF_SLOT_FRAMES, MXBPF_SLOT_FRAMES);
 	printf("Names are kept up to %d bytes; longer ones are cut and counted as truncated.\n", MXBPF_NAME_BYTES_MAX);
