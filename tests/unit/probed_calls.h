@@ -40,15 +40,13 @@ static struct att *att; /* tests with the same options share it: an emulated ker
 static inline uint64_t offset_of(const void *at)
 {
 	uint64_t start, end, off, found = 0, va = (uintptr_t)at;
-	FILE *f = fopen("/proc/self/maps", "r");
+	FREED(file_closed) FILE *f = fopen("/proc/self/maps", "r");
 	char line[512];
 
 	while (f && !found && fgets(line, sizeof(line), f))
 		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " r-xp %" SCNx64, &start, &end, &off) == 3 && va >= start &&
 		    va < end)
 			found = va - start + off;
-	if (f)
-		fclose(f);
 	return found;
 }
 

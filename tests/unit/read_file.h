@@ -8,7 +8,7 @@
 /* Returns the whole file, NUL-terminated, or "" if it cannot be read. The caller frees it. */
 static inline char *read_file(const char *path)
 {
-	FILE *f = fopen(path, "r");
+	FREED(file_closed) FILE *f = fopen(path, "r");
 	char *text = NULL;
 	size_t cap = 0;
 
@@ -16,8 +16,6 @@ static inline char *read_file(const char *path)
 		free(text);
 		text = strdup("");
 	}
-	if (f)
-		fclose(f);
 	return text;
 }
 

@@ -8,6 +8,8 @@
 #include "read_file.h"
 #include "view/sheet.h"
 
+FREES(json_freed, cJSON, cJSON_Delete)
+
 /* Returns the published schema. The caller frees it. */
 static inline char *read_schema(void)
 {
@@ -90,6 +92,14 @@ static inline bool valid(const cJSON *root, const cJSON *schema, const cJSON *v)
 	if (cJSON_IsArray(v))
 		cJSON_ArrayForEach(p, v) if (!valid(root, cJSON_GetObjectItem(schema, "items"), p)) return false;
 	return valid_members(root, schema, v);
+}
+
+static inline bool follows_schema(const char *json)
+{
+	FREED(memory_freed) char *text = read_schema();
+	FREED(json_freed) cJSON *schema = cJSON_Parse(text), *root = cJSON_Parse(json);
+
+	return schema && root && valid(schema, schema, root);
 }
 
 #endif

@@ -148,12 +148,10 @@ static uint64_t stolen_ns; /* while the span was open */
 static uint64_t stolen(void)
 {
 	unsigned long long ticks = 0;
-	FILE *f = fopen("/proc/stat", "re");
+	FREED(file_closed) FILE *f = fopen("/proc/stat", "re");
 
 	if (f && fscanf(f, "cpu %*u %*u %*u %*u %*u %*u %*u %llu", &ticks) != 1)
 		ticks = 0;
-	if (f)
-		fclose(f);
 	return ticks * 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
 }
 

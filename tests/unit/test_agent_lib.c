@@ -250,13 +250,11 @@ static uint64_t memory_kb(void)
 {
 	char line[200];
 	uint64_t kb = 0;
-	FILE *f = fopen("/proc/self/status", "re");
+	FREED(file_closed) FILE *f = fopen("/proc/self/status", "re");
 
 	while (f && fgets(line, sizeof(line), f))
 		if (!strncmp(line, "VmRSS:", 6))
 			kb = strtoull(line + 6, NULL, 10);
-	if (f)
-		fclose(f);
 	return kb;
 }
 

@@ -64,18 +64,15 @@ static struct mdl *model(void)
 
 static void check_json(struct mdl *m)
 {
-	FREED(memory_freed) char *schema_text = read_schema(), *t = render("json", m);
-	cJSON *schema = cJSON_Parse(schema_text), *root = cJSON_Parse(t);
+	FREED(memory_freed) char *t = render("json", m);
 
-	CHECK(schema && root && valid(schema, schema, root));
+	CHECK(follows_schema(t));
 	CHECK(strstr(t, "\"counters\": {\"calls\": 2, \"scaled\": 1, \"cycles\": 4000000, \"instructions\": 12000000, "
 			"\"cache-misses\": 1200, \"task-clock\": 2000000, \"instructions_per_cycle\": 3.0000, "
 			"\"ghz\": 2.0000, \"cache_misses_per_1000_instructions\": 0.1000}"));
 	CHECK(strstr(t, "\"counters\": {\"calls\": 1, \"scaled\": 0, \"cycles\": 0, \"instructions\": 0, "
 			"\"cache-misses\": 0, \"task-clock\": 0}"));
 	CHECK(strstr(t, "\"counters\": {\"calls\": 0, "));
-	cJSON_Delete(root);
-	cJSON_Delete(schema);
 }
 
 static void check_table(struct mdl *m)

@@ -247,7 +247,7 @@ static void check_row(const char *row, const char *release, unsigned version)
 
 static unsigned check_table(void)
 {
-	FILE *f = fopen(TABLE, "r");
+	FREED(file_closed) FILE *f = fopen(TABLE, "r");
 	FREED(memory_freed) char *line = NULL;
 	char release[32] = "";
 	unsigned version = 0, releases = 0;
@@ -262,8 +262,6 @@ static unsigned check_table(void)
 			check_row(line, release, version);
 		}
 	}
-	if (f)
-		fclose(f);
 	return releases;
 }
 

@@ -60,7 +60,7 @@ static void list_functions(int fd)
 	struct elf *elf = NULL;
 	char command[256], line[256], name[128];
 	unsigned long long va, size;
-	FILE *f;
+	FREED(pipe_closed) FILE *f = NULL;
 
 	nfunctions = 0;
 	if (elf_open(fd, &elf, NULL))
@@ -80,8 +80,6 @@ static void list_functions(int fd)
 		cut_find(elf, va, &fn->cut, NULL);
 		nfunctions++;
 	}
-	if (f)
-		pclose(f);
 	elf_close(elf);
 }
 
@@ -216,15 +214,13 @@ static bool find_text(struct elf *elf, uint64_t *va, uint64_t *end_va)
 	char line[256], command[128];
 	unsigned long long at, size;
 	bool found = false;
-	FILE *f;
+	FREED(pipe_closed) FILE *f = NULL;
 
 	snprintf(command, sizeof(command), "objdump -h -j .text %s", library);
 	f = popen(command, "r");
 	while (f && fgets(line, sizeof(line), f))
 		if (sscanf(line, " %*d .text %llx %llx", &size, &at) == 2)
 			found = true;
-	if (f)
-		pclose(f);
 	*va = at;
 	*end_va = at + size;
 	return found;
@@ -287,15 +283,13 @@ static unsigned wrong_cfas(void)
 	} rows[65536];
 	char command[160], line[512];
 	unsigned n = 0, wrong = 0;
-	FILE *f;
+	FREED(pipe_closed) FILE *f = NULL;
 
 	snprintf(command, sizeof(command), "readelf -W --debug-dump=frames-interp %s 2>/dev/null", library);
 	f = popen(command, "r");
 	while (f && n < 65536 && fgets(line, sizeof(line), f))
 		n += sscanf(line, "%16llx %31[er]%*s", &rows[n].va, rows[n].rule) == 2 &&
 		     sscanf(line, "%16llx %31s", &rows[n].va, rows[n].rule) == 2;
-	if (f)
-		pclose(f);
 	for (unsigned i = 0; i < nfunctions; i++) {
 		for (unsigned k = 0; k < functions[i].cut.npoints; k++) {
 			const struct cut_point *p = &functions[i].cut.points[k];

@@ -93,7 +93,7 @@ static struct tally count_all(struct elf *elf, const char *path, bool (*wanted)(
 	static char line[NAME_BYTES], name[NAME_BYTES];
 	struct tally t = {0};
 	unsigned long long va;
-	FILE *f;
+	FREED(pipe_closed) FILE *f = NULL;
 
 	snprintf(line, sizeof(line), "nm -D --defined-only '%s'", path);
 	f = popen(line, "r");
@@ -103,8 +103,6 @@ static struct tally count_all(struct elf *elf, const char *path, bool (*wanted)(
 		count(elf, name, va, without, &t);
 		count_guard(elf, name, va, &t);
 	}
-	if (f)
-		pclose(f);
 	printf("# %u functions, %u cuts: %u with a condition, %u in a callee; %u guards\n", t.functions, t.cuts,
 	       t.with_conditions, t.in_callees, t.guards);
 	return t;

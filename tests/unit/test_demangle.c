@@ -113,15 +113,13 @@ static bool becomes(const char *symbol, const char *want)
 static pid_t child_of(pid_t pid)
 {
 	char path[64];
-	FILE *f;
+	FREED(file_closed) FILE *f = NULL;
 	int child = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
 	f = fopen(path, "re");
 	if (!f || fscanf(f, "%d", &child) != 1)
 		child = 0;
-	if (f)
-		fclose(f);
 	return child;
 }
 
@@ -129,15 +127,13 @@ static long status_of(pid_t pid, const char *field)
 {
 	char path[64], line[256];
 	long value = -1;
-	FILE *f;
+	FREED(file_closed) FILE *f = NULL;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	f = fopen(path, "re");
 	while (f && fgets(line, sizeof(line), f))
 		if (!strncmp(line, field, strlen(field)))
 			value = strtol(line + strlen(field), NULL, 10);
-	if (f)
-		fclose(f);
 	return value;
 }
 
@@ -161,15 +157,13 @@ static uint64_t cpu_ns(void)
 	unsigned long long user = 0, sys = 0;
 	pid_t keeper = child_of(getpid());
 	char path[64];
-	FILE *f;
+	FREED(file_closed) FILE *f = NULL;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", keeper);
 	f = fopen(path, "re");
 	if (f &&
 	    fscanf(f, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %llu %llu", &user, &sys) != 2)
 		user = sys = 0;
-	if (f)
-		fclose(f);
 	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) + cpu_ns_of(child_of(keeper)) +
 	       (user + sys) * (1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK));
 }

@@ -69,13 +69,10 @@ static size_t count(const char *text, const char *word)
 
 static void check_json(struct mdl *m, const struct view_opts *opts, size_t nrows, const char *has, const char *has2)
 {
-	FREED(memory_freed) char *schema_text = read_schema(), *t = render("json", m, opts);
-	cJSON *schema = cJSON_Parse(schema_text), *root = cJSON_Parse(t);
+	FREED(memory_freed) char *t = render("json", m, opts);
 
-	CHECK(schema && root && valid(schema, schema, root));
+	CHECK(follows_schema(t));
 	CHECK(count(t, "\"aten::mm\"") == nrows && strstr(t, has) && strstr(t, has2));
-	cJSON_Delete(root);
-	cJSON_Delete(schema);
 }
 
 static void test_json(struct mdl *m)

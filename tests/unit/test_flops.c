@@ -191,15 +191,12 @@ static struct mdl *model(bool tells_threads)
 
 static void check_json(struct mdl *m, enum view_by by, const char *has, const char *has2)
 {
-	FREED(memory_freed) char *schema_text = read_schema(), *t = render("json", m, by);
-	cJSON *schema = cJSON_Parse(schema_text), *root = cJSON_Parse(t);
+	FREED(memory_freed) char *t = render("json", m, by);
 
-	CHECK(schema && root && valid(schema, schema, root));
+	CHECK(follows_schema(t));
 	CHECK(strstr(t, has) && strstr(t, has2));
 	if (!strstr(t, has) || !strstr(t, has2))
 		printf("# %s\n", t);
-	cJSON_Delete(root);
-	cJSON_Delete(schema);
 }
 
 static void test_tables(struct mdl *m)

@@ -70,14 +70,12 @@ static bool maps(const struct target *t, const char *path)
 {
 	char line[600], name[40];
 	bool found = false;
-	FILE *f;
+	FREED(file_closed) FILE *f = NULL;
 
 	snprintf(name, sizeof(name), "/proc/%d/maps", t->pid);
 	f = fopen(name, "re");
 	while (f && !found && fgets(line, sizeof(line), f))
 		found = strstr(line, path);
-	if (f)
-		fclose(f);
 	return found;
 }
 

@@ -22,12 +22,10 @@ static void put_file(const char *name, const char *text)
 static const char *get_file(const char *name)
 {
 	static char text[256];
-	FILE *f = fopen(name, "r");
+	FREED(file_closed) FILE *f = fopen(name, "r");
 	size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
 
 	text[n] = '\0';
-	if (f)
-		fclose(f);
 	return text;
 }
 

@@ -35,11 +35,9 @@ static int written(const struct out_dir *d, const char *at, const char *text)
 static bool holds(const char *path, const char *want)
 {
 	char text[64] = "";
-	FILE *f = fopen(path, "r");
+	FREED(file_closed) FILE *f = fopen(path, "r");
 	const bool same = f && fgets(text, sizeof(text), f) && !strcmp(text, want);
 
-	if (f)
-		fclose(f);
 	return same;
 }
 

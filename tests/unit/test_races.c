@@ -98,12 +98,10 @@ static bool is_secret_whole(void)
 {
 	char text[16] = "";
 	struct stat st;
-	FILE *f = fopen("secret/victim", "r");
+	FREED(file_closed) FILE *f = fopen("secret/victim", "r");
 	const bool whole = f && fgets(text, sizeof(text), f) && !strcmp(text, "secret\n") && !fstat(fileno(f), &st) &&
 			   st.st_uid == 0 && st.st_size == 7 && st.st_mode == (S_IFREG | 0640);
 
-	if (f)
-		fclose(f);
 	return whole && !stat("secret", &st) && st.st_nlink == 2 && access("secret/t", F_OK) &&
 	       access("secret/f", F_OK) && !access("secret/" MARK, F_OK);
 }

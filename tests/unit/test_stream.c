@@ -51,12 +51,10 @@ static unsigned check_lines(FILE *f)
 static void *read_all(void *ctx)
 {
 	unsigned *n = ctx;
-	FILE *f = fopen(path, "r");
+	FREED(file_closed) FILE *f = fopen(path, "r");
 
 	CHECK(f);
 	*n = f ? check_lines(f) : 0;
-	if (f)
-		fclose(f);
 	return NULL;
 }
 

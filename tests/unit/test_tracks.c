@@ -9,8 +9,8 @@
 #include "mxbpf_cost.h"
 #include "mxbpf_file.h"
 #include "mxbpf_queue.h"
-#include "printed.h"
 #include "record/record.h"
+#include "rendered.h"
 #include "schema.h"
 
 FREES(reader_closed, struct rec_reader, rec_reader_close)
@@ -303,23 +303,6 @@ static void test_recording(void)
 
 /* ---- outputs */
 
-static char *render(const char *format, const struct mdl_session *s, struct mdl *m, const struct view_opts *opts)
-{
-	const struct view_input in = {.session = s, .model = m};
-
-	return printed(view_find(format), &in, opts);
-}
-
-static bool is_valid(const cJSON *json)
-{
-	FREED(memory_freed) char *schema = read_schema();
-	cJSON *root = cJSON_Parse(schema);
-	bool ok = root && valid(root, root, json);
-
-	cJSON_Delete(root);
-	return ok;
-}
-
 static void test_report(void)
 {
 	const struct view_opts by_total = {.sort = VIEW_SORT_TOTAL}, one = {.sort = VIEW_SORT_COUNT, .top = 1};
@@ -354,7 +337,7 @@ static void test_report(void)
 		FREED(memory_freed) char *text = render("json", &t.session, t.model, &by_total);
 		root = cJSON_Parse(text);
 		rows = cJSON_GetObjectItem(cJSON_GetObjectItem(root, "gpu"), "kernels");
-		CHECK(is_valid(root) && cJSON_GetArraySize(rows) == 3);
+		CHECK(follows_schema(text) && cJSON_GetArraySize(rows) == 3);
 		r = cJSON_GetArrayItem(rows, 0);
 		CHECK(!strcmp(str(r, "name"), "gemm") && num(r, "count") == 4);
 		CHECK(num(r, "pid") == PID && num(r, "gpu") == 0 && num(r, "total_ns") == 310 &&

@@ -183,13 +183,11 @@ static void check_damage(const char *path)
 	unsigned n = 0, bad = 0;
 	char line[8192];
 	int fd = open(path, O_RDONLY | O_CLOEXEC), copy = memfd_create("damaged", MFD_CLOEXEC);
-	FILE *f = run("nm -D --defined-only '%s'", path);
+	FREED(pipe_closed) FILE *f = run("nm -D --defined-only '%s'", path);
 
 	while (f && n < 64 && fgets(line, sizeof(line), f))
 		if (sscanf(line, "%llx T ", &va) == 1 && strstr(line, " T "))
 			entries[n++] = va;
-	if (f)
-		pclose(f);
 	CHECK(fd >= 0 && copy >= 0 && !fstat(fd, &st) && st.st_size && n);
 	FREED(memory_freed) char *whole = malloc((size_t)st.st_size);
 	CHECK(whole && pread(fd, whole, (size_t)st.st_size, 0) == st.st_size);

@@ -74,6 +74,9 @@ static inline void memory_freed(void *variable)
 	free(*(void **)variable);
 }
 
+FREES(file_closed, FILE, fclose)
+FREES(pipe_closed, FILE, pclose)
+
 struct mdl;
 void mdl_free(struct mdl *m);
 FREES(model_freed, struct mdl, mdl_free)
