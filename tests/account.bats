@@ -181,8 +181,6 @@ toy_recording() { BATS_TEST_TMPDIR=$PWD record_toy; }
 	[[ $output != *runq* && $output != *blocked* ]]
 	"$MXBPF" export r.mxd -f chrome -o t.json
 	jq -e '[.traceEvents[] | select(.ph == "X") | .args | has("cpu")] | any | not' t.json
-	expect_run 2 --separate-stderr "$MXBPF" --pid 1 --no-account --sort runq
-	expect_re '^mxbpf: error: --sort runq needs .*times, which --no-account' "$stderr"
-	expect_run 2 --separate-stderr "$MXBPF" report "$REPO/tests/golden/real.mxd" --sort cpu
-	expect_re '^mxbpf: error: --sort cpu needs .* old recordings' "$stderr"
+	expect_error 2 '^mxbpf: error: --sort runq needs .*times, which --no-account' --separate-stderr "$MXBPF" --pid 1 --no-account --sort runq
+	expect_error 2 '^mxbpf: error: --sort cpu needs .* old recordings' --separate-stderr "$MXBPF" report "$REPO/tests/golden/real.mxd" --sort cpu
 }

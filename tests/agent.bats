@@ -63,8 +63,7 @@ judged() { # PROGRAM
 # OPTIONS=... Runs mxbpf --agent until the program has printed a line twice. The second one is in the window.
 agent_window() { # NAME LINE
 	start_mxbpf --pid "$READY_PID" --agent ${OPTIONS:-} --format json
-	wait_new_line "$(out "$1")" "$2"
-	wait_new_line "$(out "$1")" "$2"
+	wait_new_line "$(out "$1")" "$2" 2
 	end_pid "$MXBPF_PID"
 }
 
@@ -196,10 +195,8 @@ for i in range(10 ** 9):
         print("at", i, flush=True)
         time.sleep(0.01)
 ' "$O/toy/inject_agent.so"
-	expect_run 3 --separate-stderr "$MXBPF" --pid "$READY_PID" --agent -d 100ms
-	expect_re 'an agent of another version' "$stderr"
-	wait_new_line "$(out other)" '^at '
-	wait_new_line "$(out other)" '^at '
+	expect_error 3 'an agent of another version' --separate-stderr "$MXBPF" --pid "$READY_PID" --agent -d 100ms
+	wait_new_line "$(out other)" '^at ' 2
 }
 
 # Makes the agent of a process read sequence numbers from a wrong offset.
@@ -518,9 +515,7 @@ print("longest", longest, flush=True)
 		start_mxbpf --pid "$READY_PID" "$options" --raw --ring-size 64K --format json
 		wait_new_line "$(out train)" '^at '
 		kill -s STOP "$MXBPF_PID" # what is recorded now fills the ring many times
-		wait_new_line "$(out train)" '^at '
-		wait_new_line "$(out train)" '^at '
-		wait_new_line "$(out train)" '^at '
+		wait_new_line "$(out train)" '^at ' 3
 		kill -s CONT "$MXBPF_PID"
 		stop_pid "$MXBPF_PID" INT
 		cp "$(out mxbpf)" "lost$options.json"
@@ -555,8 +550,7 @@ for i in range(10 ** 9):
         time.sleep(0.01)
 '
 	start_mxbpf --pid "$READY_PID" --agent --format json
-	wait_new_line "$(out clears)" '^at '
-	wait_new_line "$(out clears)" '^at '
+	wait_new_line "$(out clears)" '^at ' 2
 	kill -s USR1 "$READY_PID"
 	wait_line "$(out clears)" '^cleared'
 	wait_new_line "$(out clears)" '^at '

@@ -118,24 +118,19 @@ block() { # LANGUAGE N
 @test "A damaged recording is reported, and the others are in the data set" {
 	fleet
 	head -c 100000 /dev/zero >b1.mxd
-	expect_run 1 "$MXBPF" export a1.mxd b1.mxd b2.mxd -o fleet.arrow
-	expect_re '^mxbpf: error: b1.mxd: ' "$output"
+	expect_error 1 '^mxbpf: error: b1.mxd: ' "$MXBPF" export a1.mxd b1.mxd b2.mxd -o fleet.arrow
 	[[ $(find fleet.arrow/recordings -name '*.arrow' | wc -l) == 2 ]]
 }
 
 @test "What is no place for a data set is refused with the reason, and nothing is written" {
 	mkdir theirs.arrow && touch theirs.arrow/file file.arrow && ln -s theirs.arrow link.arrow
 	for place in theirs file link; do
-		expect_run 1 "$MXBPF" export "$REAL" -o $place.arrow --force
-		expect_re "^mxbpf: error: .*$place.arrow" "$output"
+		expect_error 1 "^mxbpf: error: .*$place.arrow" "$MXBPF" export "$REAL" -o $place.arrow --force
 	done
 	[[ $(find . | wc -l) == 5 && ! -s file.arrow ]]
-	expect_run 2 "$MXBPF" export "$REAL" -f arrow
-	expect_re 'name it with -o DIR.arrow' "$output"
-	expect_run 2 "$MXBPF" export "$REAL" -o fleet.parquet
-	expect_re 'no Parquet.*DIR.arrow' "$output"
-	expect_run 2 "$MXBPF" record --pid 1 --trace t.arrow
-	expect_re 'mxbpf export RECORDING -o DIR.arrow' "$output"
+	expect_error 2 'name it with -o DIR.arrow' "$MXBPF" export "$REAL" -f arrow
+	expect_error 2 'no Parquet.*DIR.arrow' "$MXBPF" export "$REAL" -o fleet.parquet
+	expect_error 2 'mxbpf export RECORDING -o DIR.arrow' "$MXBPF" record --pid 1 --trace t.arrow
 }
 
 @test "The library in vendor/ is the one that its list of hashes says" {

@@ -109,8 +109,7 @@ end_by_signal() {
 @test "A process without a known runtime gives the names looked for and exit code 3" {
 	# It has executed its program when it says so.
 	start_ready sleeper python3 -c 'import os, time; print("ready", os.getpid(), flush=True); time.sleep(100)'
-	expect_run 3 --separate-stderr "$MXBPF" --exact --pid "$READY_PID"
-	expect_re 'libmxnet\.so' "$stderr"
+	expect_error 3 'libmxnet\.so' --separate-stderr "$MXBPF" --exact --pid "$READY_PID"
 	[[ -z $output ]]
 }
 
@@ -135,8 +134,7 @@ end_by_signal() {
 
 @test "Missing privileges give the name of the capability and exit code 4" {
 	shared_workload --tiny
-	expect_run 4 --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups "$(for_others "$MXBPF")" --pid "$WORKLOAD_PID"
-	expect_re 'CAP_|sudo' "$stderr"
+	expect_error 4 'CAP_|sudo' --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups "$(for_others "$MXBPF")" --pid "$WORKLOAD_PID"
 	[[ -z $output && ${#stderr_lines[@]} == 1 ]]
 }
 
@@ -191,8 +189,7 @@ end_by_signal() {
 	mkfifo "$dir/t.json" # without a reader the export blocks forever
 	shared_workload --tiny
 	start_mxbpf --pid "$WORKLOAD_PID" --all --trace "$dir/t.json"
-	wait_new_line "$(out workload)" '^step'
-	wait_new_line "$(out workload)" '^step'
+	wait_new_line "$(out workload)" '^step' 2
 	kill -s INT "$MXBPF_PID"
 	wait_line "$(out mxbpf)" '^loss' "$MXBPF_PID" # the tables are printed and the trace has begun
 	kill -s INT "$MXBPF_PID"
@@ -232,8 +229,7 @@ end_by_signal() {
 
 @test "--probes wait is refused with exit code 2 without the calls that end its spans" {
 	shared_workload --tiny
-	expect_run 2 --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 500ms --probes op,wait
-	expect_re 'wait requires api' "$stderr"
+	expect_error 2 'wait requires api' --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 500ms --probes op,wait
 	[[ -z $output && $stderr != *attached* ]]
 }
 

@@ -67,10 +67,8 @@ operators() { jq -c '[.tables.operator[].name | select(. != "DeleteVariable" and
 }
 
 @test "--follow-app is refused where there is nothing to follow" {
-	expect_run 2 "$MXBPF" --pid $$ --follow-app --probes op
-	expect_re '--probes leaves out; add mark to --probes' "$output"
+	expect_error 2 '--probes leaves out; add mark to --probes' "$MXBPF" --pid $$ --follow-app --probes op
 	expect_run 2 "$MXBPF" --pid $$ --follow-app --iterations 1/2
 	torch_server
-	expect_run 2 "$MXBPF" --pid "$SERVER_PID" --follow-app
-	expect_re '--follow-app: PyTorch has no profiler that mxbpf can follow' "$output"
+	expect_error 2 '--follow-app: PyTorch has no profiler that mxbpf can follow' "$MXBPF" --pid "$SERVER_PID" --follow-app
 }

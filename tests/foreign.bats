@@ -101,12 +101,10 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 	head -c 70000 /dev/zero | tr '\0' '#' >large
 	ln -s theirs link
 	for file in theirs group others link; do
-		expect_run 2 timeout 20 "$MXBPF" serve --config "$file" --host
-		expect_re "error: $file can be changed by others, who could so command mxbpf" "$output"
+		expect_error 2 "error: $file can be changed by others, who could so command mxbpf" timeout 20 "$MXBPF" serve --config "$file" --host
 	done
 	for file in fifo large . /dev/zero; do
-		expect_run 2 timeout 20 "$MXBPF" serve --config "$file" --host
-		expect_re 'is no plain file of at most 64 KiB' "$output"
+		expect_error 2 'is no plain file of at most 64 KiB' timeout 20 "$MXBPF" serve --config "$file" --host
 	done
 	run timeout 20 "$MXBPF" serve --config mine --host
 	expect_re 'nonsense' "$output"
@@ -135,8 +133,7 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 	python3 "$REPO/tests/faults/symbols.py" toy/libmxnet.so later
 	run timeout 60 "$MXBPF" check --pid "$READY_PID"
 	expect_re 'NO +memory.alloc .*its symbol points into a function, not to its start' "$output"
-	expect_run 3 timeout 60 "$MXBPF" --exact --pid "$READY_PID" --api all -d 10ms
-	expect_re 'may not be probed' "$output"
+	expect_error 3 'may not be probed' timeout 60 "$MXBPF" --exact --pid "$READY_PID" --api all -d 10ms
 	end_pid "$READY_PID" USR1
 	[[ $(sed -n 2p "$(out toy)") == 'caught 8' ]]
 }
@@ -155,8 +152,7 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 	for name in pipe.mxd pipe.json zero.mxd; do
 		for command in "report $name" "report real.mxd $name" "diff real.mxd $name" "export $name -o x.json"; do
 			# shellcheck disable=SC2086 # words
-			expect_run 1 timeout 20 "$MXBPF" $command
-			expect_re 'it is not a regular file' "$output"
+			expect_error 1 'it is not a regular file' timeout 20 "$MXBPF" $command
 		done
 	done
 }

@@ -16,8 +16,7 @@ client() {
 value() { sed -n "s/^$1=//p" <<<"$2"; }
 
 aborts() { # RULE COMMAND
-	expect_run 134 timeout 60 "$CLIENT" "$2"
-	expect_re "^GPU mock: rule broken: $1: " "$output"
+	expect_error 134 "^GPU mock: rule broken: $1: " timeout 60 "$CLIENT" "$2"
 }
 
 @test "A client that keeps the rules gets every record of the GPU double exactly once" {

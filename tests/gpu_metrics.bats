@@ -189,8 +189,7 @@ account() { # FILTER
 		run -2 --separate-stderr "$MXBPF" record --gpu --no-bpf --kernel-metrics "$value" -o job.mxd -- true
 		expect_re "^mxbpf: error: --kernel-metrics: '$value' " "$stderr"
 	done
-	run -2 --separate-stderr "$MXBPF" --pid $$ --kernel-metrics gemm
-	expect_re 'kernel-metrics needs --gpu' "$stderr"
+	expect_error 2 'kernel-metrics needs --gpu' --separate-stderr "$MXBPF" --pid $$ --kernel-metrics gemm
 }
 
 @test "A job that runs already is measured too, and again in the next session" {

@@ -453,12 +453,9 @@ deep_directory() { # BYTES
 }
 
 @test "Options that need probes are refused with --no-bpf, and so is a process that runs already" {
-	run -2 "$MXBPF" record --gpu --no-bpf --py-stacks -- true
-	expect_re '--py-stacks needs probes, and --no-bpf uses none' "$output"
-	run -2 "$MXBPF" record --gpu --no-bpf --pid $$
-	expect_re '--no-bpf needs -- COMMAND' "$output"
-	run -2 "$MXBPF" record --no-bpf -- true
-	expect_re '--no-bpf needs --gpu' "$output"
+	expect_error 2 '--py-stacks needs probes, and --no-bpf uses none' "$MXBPF" record --gpu --no-bpf --py-stacks -- true
+	expect_error 2 '--no-bpf needs -- COMMAND' "$MXBPF" record --gpu --no-bpf --pid $$
+	expect_error 2 '--no-bpf needs --gpu' "$MXBPF" record --no-bpf -- true
 	CUDA_INJECTION64_PATH=/other.so run -2 "$MXBPF" record --gpu --no-bpf -- true
 	expect_re 'CUDA_INJECTION64_PATH is set to /other.so' "$output"
 }

@@ -48,7 +48,8 @@
 #   wait_line FILE REGEX [PID] waits until a line of the growing file matches; fails if PID ends before, or after
 #                              WAIT_SECONDS (120)
 #   wait_lines N FILE REGEX    waits until N lines of the growing file match
-#   wait_new_line FILE REGEX   wait_line for lines that are not there yet, of a process that goes on printing them
+#   wait_new_line FILE REGEX [N]
+#                              wait_line for lines that are not there yet, of a process that goes on printing them; N times
 #   wait_exit PID [SECONDS]    waits until the child ends; returns its exit status (124: it still runs)
 #   wait_gone PID [SECONDS]    waits until a process ends that need not be a child; returns 0 or 1
 #   end_pid PID [SIGNAL [SECONDS]]
@@ -61,6 +62,8 @@
 #   probe_links                ids of the BPF links that processes of this test hold, and of those that no process holds
 #   no_new_links IDS           waits until all of the current links that are not among IDS are gone
 #   expect_run N COMMAND...    `run` of the command, which must end with status N
+#   expect_error N REGEX COMMAND...
+#                              expect_run; a line of what it prints must match. With --separate-stderr: of its stderr
 #   expect_status N            checks the status of the last `run`; prints its output if it differs
 #   expect_re REGEX TEXT       prints the text and fails if no line matches
 #   expect_same TOLD SEEN      prints what differs and fails; empty arguments fail, too
@@ -260,9 +263,12 @@ wait_lines() {
 }
 
 wait_new_line() {
-	timeout "$WAIT_SECONDS" tail -n 0 -f "$1" 2>/dev/null | grep -q -m 1 -E -- "$2" && return 0
-	echo "no new line '$2' in $1" >&2
-	return 1
+	local i
+	for ((i = 0; i < ${3:-1}; i++)); do
+		timeout "$WAIT_SECONDS" tail -n 0 -f "$1" 2>/dev/null | grep -q -m 1 -E -- "$2" && continue
+		echo "no new line '$2' in $1" >&2
+		return 1
+	done
 }
 
 start_ready() {
@@ -440,6 +446,13 @@ no_new_links() {
 expect_run() {
 	run "${@:2}"
 	expect_status "$1"
+}
+
+expect_error() {
+	local said=output
+	[[ $3 != --separate-stderr ]] || said=stderr
+	expect_run "$1" "${@:3}" || return
+	expect_re "$2" "${!said}"
 }
 
 expect_status() {

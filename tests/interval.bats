@@ -95,8 +95,7 @@ rows_of() { # prints `NAME DEVICE COUNT` of each row, summed over all documents
 	wait_line "$(err mxbpf)" '^paused, ' "$MXBPF_PID"
 	local before
 	before=$(wc -l <"$(out mxbpf)")
-	wait_new_line "$(out workload)" '^step'
-	wait_new_line "$(out workload)" '^step'
+	wait_new_line "$(out workload)" '^step' 2
 	[[ $(wc -l <"$(out mxbpf)") == "$before" ]]
 	kill -s USR2 "$MXBPF_PID"
 	wait_new_line "$(out mxbpf)" schema_version
@@ -151,8 +150,7 @@ rows_of() { # prints `NAME DEVICE COUNT` of each row, summed over all documents
 	wait_line "$(err mxbpf)" '^attached' "$pid"
 	# mxbpf writes until the pipe is full and then blocks in write(), while the job goes on.
 	timeout 60 bash -c 'until [[ $(cat "/proc/$0/wchan") == *pipe_write* ]]; do sleep 0.02; done' "$pid"
-	wait_new_line "$(out workload)" '^step'
-	wait_new_line "$(out workload)" '^step'
+	wait_new_line "$(out workload)" '^step' 2
 	kill -s INT "$pid"
 	cat <&"$slow" >"$BATS_TEST_TMPDIR/all"
 	wait_exit "$pid"

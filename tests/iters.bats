@@ -113,8 +113,7 @@ agree() {
 	wait_new_line "$(out workload)" '^step'
 	kill -s USR1 "$MXBPF_PID"
 	wait_line "$(err mxbpf)" '^(mxbpf: )?paused, ' "$MXBPF_PID"
-	wait_new_line "$(out workload)" '^step'
-	wait_new_line "$(out workload)" '^step'
+	wait_new_line "$(out workload)" '^step' 2
 	kill -s USR2 "$MXBPF_PID"
 	wait_line "$(err mxbpf)" '^(mxbpf: )?resumed, ' "$MXBPF_PID"
 	wait_new_line "$(out workload)" '^step'

@@ -131,17 +131,14 @@ interrupt() {
 
 @test "A process that cannot be asked is refused with the reason and what helps" {
 	start_ready plain python3 -c 'import os, time; print("ready", os.getpid(), flush=True); time.sleep(600)' >/dev/null
-	expect_run 3 "${TRACE[@]}" --pid "$READY_PID"
-	expect_re 'has not loaded PyTorch' "$output"
+	expect_error 3 'has not loaded PyTorch' "${TRACE[@]}" --pid "$READY_PID"
 	start_torch --tiny >/dev/null
-	expect_run 3 "${TRACE[@]}" --pid "$WORKLOAD_PID"
-	expect_re 'was not started with KINETO_USE_DAEMON=1.*restart it.*mxbpf --pid [0-9]+ --trace' "$output"
+	expect_error 3 'was not started with KINETO_USE_DAEMON=1.*restart it.*mxbpf --pid [0-9]+ --trace' "${TRACE[@]}" --pid "$WORKLOAD_PID"
 	start_bg gone true
 	wait_exit "$BG_PID"
 	expect_run 3 "${TRACE[@]}" --pid "$BG_PID"
 	start_fake trace
-	expect_run 2 "${TRACE[@]}" --pid "$READY_PID" -o trace.pftrace
-	expect_re 'ends with .json' "$output"
+	expect_error 2 'ends with .json' "${TRACE[@]}" --pid "$READY_PID" -o trace.pftrace
 	nothing_left
 }
 
@@ -154,8 +151,7 @@ print("ready", os.getpid(), flush=True)
 while True: print(len(s.recv(9999)), flush=True)' >/dev/null
 	local owner=$READY_PID
 	start_fake mute
-	expect_run 1 "${TRACE[@]}" --pid "$READY_PID"
-	expect_re "process $owner \(python3\) answers Kineto here already.*dyno gputrace --pids $READY_PID" "$output"
+	expect_error 1 "process $owner \(python3\) answers Kineto here already.*dyno gputrace --pids $READY_PID" "${TRACE[@]}" --pid "$READY_PID"
 	"${IN[@]}" grep -q '@dynolog@' /proc/net/unix
 	[[ -z $(ls "$KINETO_ONDEMAND_TRACE_DIR") ]]
 }
@@ -221,8 +217,7 @@ while True: print(len(s.recv(9999)), flush=True)' >/dev/null
 	# shellcheck disable=SC2016 # for that shell
 	start_ready own "${IN[@]}" env -u KINETO_ONDEMAND_TRACE_DIR bash -c 'exec <"$1" && exec "${@:2}" /usr/bin/python3 - trace' \
 		bash "${FAKE[1]}" "${user[@]}" >/dev/null
-	expect_run 4 "${user[@]}" "$MXBPF" trace --via kineto --pid "$READY_PID"
-	expect_re 'in another network namespace.*KINETO_IPC_SOCKET_DIR=DIR' "$output"
+	expect_error 4 'in another network namespace.*KINETO_IPC_SOCKET_DIR=DIR' "${user[@]}" "$MXBPF" trace --via kineto --pid "$READY_PID"
 	run -0 --separate-stderr "${IN[@]}" "${user[@]}" "$MXBPF" trace --via kineto --pid "$READY_PID" -o -
 	[[ $(jq -r '.traceEvents[].name' <<<"$output") == "by $READY_PID" ]]
 	start_fake mute

@@ -134,7 +134,6 @@ chain_holds() {
 @test "Options that --life does not support are refused before anything is attached" {
 	need_torch
 	torch_server
-	expect_run 2 --separate-stderr "$MXBPF" --pid "$SERVER_PID" --life
-	expect_re 'life: PyTorch has no queue of operators' "$stderr"
+	expect_error 2 'life: PyTorch has no queue of operators' --separate-stderr "$MXBPF" --pid "$SERVER_PID" --life
 	expect_run 2 --separate-stderr "$MXBPF" --pid "$SERVER_PID" --life --layout mxnet
 }

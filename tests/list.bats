@@ -71,10 +71,8 @@ list_alone() { # BEFORE COMMAND...
 	expect_re "^$READY_PID +loads +MXNet \? .* api,wait only +.*libmxnet\.so$" "$output"
 	"$MXBPF" list --format json | jq -e --argjson pid "$READY_PID" '.processes[] | select(.pid == $pid) |
 		.version == null and .attachable and .groups == ["api", "wait"] and (.reason | test("not verified for this build"))'
-	expect_run 3 --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 1ms --api all
-	expect_re 'not verified for this build' "$stderr"
-	expect_run 5 --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 1ms --probes api,wait --api all
-	expect_re '^attached: 4 probes' "$stderr"
+	expect_error 3 'not verified for this build' --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 1ms --api all
+	expect_error 5 '^attached: 4 probes' --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 1ms --probes api,wait --api all
 }
 
 @test "A deleted library is marked, even in the narrowest line" {

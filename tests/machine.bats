@@ -120,8 +120,7 @@ gauge() { # NAME FILE: prints that gauge of the cgroup with the limit
 	park_jobs
 	start_torch
 	start_mxbpf --pid "$WORKLOAD_PID" --trace t.json
-	wait_new_line "$(out workload)" '^step'
-	wait_new_line "$(out workload)" '^step'
+	wait_new_line "$(out workload)" '^step' 2
 	stop_pid "$MXBPF_PID" INT
 	jq -e .schemaVersion t.json
 	node "$PERFETTO/engine.mjs" "$DEPS" t.json --json >engine.json

@@ -80,8 +80,7 @@ END
 	cp ranks/rank-1.json.gz one
 	"$READERS" "$REPO/tests/readers/read_hta.py" one >hta.json
 	jq -e '.rank == 1 and .slices.kvstore.push == 14' hta.json
-	run -2 "$MXBPF" export beta.mxd beta.mxd -o twice/
-	expect_re "have the same rank" "$output"
+	expect_error 2 "have the same rank" "$MXBPF" export beta.mxd beta.mxd -o twice/
 }
 
 @test "merge reports a truncated input and counts what is left of it" {
@@ -98,6 +97,5 @@ END
 @test "merge refuses recordings with different options" {
 	recorded alpha 0
 	"$MXBPF" record -q --sample 99 -o sampled.mxd -- "$PYTHON" "$REPO/tests/workload/mxnet_kv.py" local 1 >out
-	run -1 "$MXBPF" report alpha.mxd sampled.mxd
-	expect_re "recorded with different options" "$output"
+	expect_error 1 "recorded with different options" "$MXBPF" report alpha.mxd sampled.mxd
 }

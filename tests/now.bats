@@ -51,8 +51,7 @@ expect_open() {
 	start_hang
 	start_mxbpf --pid "$HANG_PID" --format json --interval 300ms
 	hang
-	wait_new_line "$(out mxbpf)" '"open":'
-	wait_new_line "$(out mxbpf)" '"open":'
+	wait_new_line "$(out mxbpf)" '"open":' 2
 	stop_pid "$MXBPF_PID" INT
 	expect_open <(tail -n 1 "$(out mxbpf)")
 	jq -s -e '[.[] | select(.open) | .open[0].open_ns] | length >= 3 and . == (unique)' "$(out mxbpf)"
@@ -285,8 +284,7 @@ in_interpreters_on() { # VERSION
 	[[ $(awk '/^State:/ { print $2 }' "/proc/$HANG_PID/status") == T ]]
 	kill -CONT "$HANG_PID"
 	go_on
-	expect_run 3 "$MXBPF" now --pid "$HANG_PID"
-	expect_re "no process with pid $HANG_PID" "$output"
+	expect_error 3 "no process with pid $HANG_PID" "$MXBPF" now --pid "$HANG_PID"
 }
 
 @test "now never stops or traces a thread" {
@@ -318,6 +316,5 @@ in_interpreters_on() { # VERSION
 @test "now refuses options that do not apply to it" {
 	expect_run 2 "$MXBPF" now
 	expect_run 2 "$MXBPF" now --pid $$ --by name
-	expect_run 3 "$MXBPF" now --pid $$
-	expect_re 'looked for libmxnet' "$output"
+	expect_error 3 'looked for libmxnet' "$MXBPF" now --pid $$
 }

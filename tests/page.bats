@@ -228,8 +228,7 @@ data() {
 @test "--open writes the page beside the recording and prints its path" {
 	[[ $("$MXBPF" report job.mxd --open --force) == job.html ]]
 	echo mine >other.html
-	expect_run 1 "$MXBPF" report job.mxd --html other.html
-	expect_re 'other.html exists and is not a file of format html that mxbpf wrote' "$output"
+	expect_error 1 'other.html exists and is not a file of format html that mxbpf wrote' "$MXBPF" report job.mxd --html other.html
 	expect_run 2 "$MXBPF" report job.mxd --html x.html --open
 }
 

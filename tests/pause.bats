@@ -55,9 +55,7 @@ os.kill(os.getpid(), signal.SIGUSR1)
 os.execv(sys.argv[1], sys.argv[1:])' "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 1s --format json
 	MXBPF_PID=$BG_PID
 	wait_line "$(err mxbpf)" '^paused, ' "$MXBPF_PID"
-	wait_new_line "$(out workload)" '^step'
-	wait_new_line "$(out workload)" '^step'
-	wait_new_line "$(out workload)" '^step'
+	wait_new_line "$(out workload)" '^step' 3
 	kill -s 0 "$MXBPF_PID"
 	end_pid "$MXBPF_PID" USR2
 	jq -e '.window.duration_ns >= 1000000000 and .window.paused_ns > 1000000000 and .loss.stored > 0' "$(out mxbpf)"

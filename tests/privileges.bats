@@ -122,8 +122,7 @@ limited() {
 	local options
 	for options in '--follow shared' '--iterations 3/9' '--agent' '--counters task-clock' '--job' '--trace-every 1s --trace t.json'; do
 		# shellcheck disable=SC2086 # words
-		expect_run 2 --separate-stderr "$MXBPF" --drop-privileges --pid 1 $options
-		expect_re '--drop-privileges' "$stderr"
+		expect_error 2 '--drop-privileges' --separate-stderr "$MXBPF" --drop-privileges --pid 1 $options
 	done
 	expect_run 2 --separate-stderr "$MXBPF" --drop-privileges -- true
 	expect_run 2 --separate-stderr "$MXBPF" serve --drop-privileges

@@ -235,12 +235,10 @@ intervals() { # N
 	# What is wrong is said at the start, without its value.
 	run -2 env OTEL_EXPORTER_OTLP_PROTOCOL=grpc OTEL_EXPORTER_OTLP_ENDPOINT=http://h "$MXBPF" serve --listen none
 	expect_re 'OTEL_EXPORTER_OTLP_METRICS_PROTOCOL=http/protobuf' "$output"
-	run -2 env OTEL_EXPORTER_OTLP_ENDPOINT=ftp://h "$MXBPF" serve --listen none
-	expect_re 'begins with http' "$output"
+	expect_error 2 'begins with http' env OTEL_EXPORTER_OTLP_ENDPOINT=ftp://h "$MXBPF" serve --listen none
 	run -2 env OTEL_EXPORTER_OTLP_ENDPOINT=http://h OTEL_EXPORTER_OTLP_HEADERS='a=secret%0d%0aHost: x' "$MXBPF" serve --listen none
 	expect_re 'OTEL_EXPORTER_OTLP_HEADERS is a list' "$output"
 	[[ $output != *secret* ]]
 	run -2 "$MXBPF" serve --listen none --otlp "$RECEIVER"
-	run -2 "$MXBPF" serve --listen none --push-profile "http://$RECEIVER/profiles"
-	expect_re '/profiles/writeraw' "$output"
+	expect_error 2 '/profiles/writeraw' "$MXBPF" serve --listen none --push-profile "http://$RECEIVER/profiles"
 }

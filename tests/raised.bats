@@ -30,8 +30,7 @@ signal.pause()
 '
 	for option in --agent '--layout mxnet' '--layout torch'; do
 		# shellcheck disable=SC2086 # words
-		expect_run 2 --separate-stderr "$MXBPF" --pid "$READY_PID" --raised $option
-		expect_re "--raised" "$stderr"
+		expect_error 2 "--raised" --separate-stderr "$MXBPF" --pid "$READY_PID" --raised $option
 	done
 	start_bg mxbpf "$MXBPF" record --pid "$READY_PID" --raised --py-stacks -o r.mxd
 	wait_line "$(err mxbpf)" '^(mxbpf: )?attached: [0-9]+ probes' "$BG_PID"

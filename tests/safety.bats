@@ -119,8 +119,7 @@ copy_library() {
 	cp -r "$O/toy" "$TOY"
 	"$PYTHON" "$REPO/tests/versions/other_build.py" "$TOY/libmxnet.so"
 	start_toy 20 2
-	expect_run 3 --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 1s
-	expect_re 'not verified for this build.*, and its code does not show' "$stderr"
+	expect_error 3 'not verified for this build.*, and its code does not show' --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 1s
 	[[ -z $output ]]
 	start_mxbpf --pid "$READY_PID" --probes api,wait --api all --format json
 	kill -s USR1 "$READY_PID"

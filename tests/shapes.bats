@@ -64,6 +64,5 @@ flops() { jq -c '.tables.operator | [map(.flops // 0), map(.flops_calls // 0), m
 
 @test "--shapes is refused before anything is attached without the probes that read them" {
 	start_workload
-	expect_run 2 "$MXBPF" --exact --pid "$WORKLOAD_PID" --shapes --probes op -d 100ms
-	expect_re '^mxbpf: error: --shapes needs --probes inside with MXNet$' "$output"
+	expect_error 2 '^mxbpf: error: --shapes needs --probes inside with MXNet$' "$MXBPF" --exact --pid "$WORKLOAD_PID" --shapes --probes op -d 100ms
 }

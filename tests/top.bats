@@ -131,8 +131,7 @@ wait_frames() { timeout "$WAIT_SECONDS" bash -c 'until [[ $(grep -c "iterations/
 # bats test_tags=place
 @test "Without a terminal, or on an unknown one, top says to add --batch" {
 	start_loop
-	expect_run 2 "$MXBPF" top --exact --pid "$READY_PID"
-	expect_re 'top needs a terminal; add --batch' "$output"
+	expect_error 2 'top needs a terminal; add --batch' "$MXBPF" top --exact --pid "$READY_PID"
 	terminal 80 24 env TERM=nonsense "$MXBPF" top --exact --pid "$READY_PID"
 	ends
 	expect_same 'exit 1' "$(<ended)"

@@ -87,6 +87,5 @@ crossing() { # ARGS...
 
 @test "--shapes without operators is refused before anything is attached" {
 	torch_server
-	expect_run 2 "$MXBPF" --exact --pid "$SERVER_PID" --shapes --probes mem -d 100ms
-	expect_re '^mxbpf: error: .*--probes op' "$output"
+	expect_error 2 '^mxbpf: error: .*--probes op' "$MXBPF" --exact --pid "$SERVER_PID" --shapes --probes mem -d 100ms
 }

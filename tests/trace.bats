@@ -43,8 +43,7 @@ real_recording() {
 	echo '{"otherData":{},"traceEvents":[
 		{"ph":"X","pid":1,"tid":1,"ts":0,"dur":10,"cat":"cpu_op","name":"a","args":{}},
 		{"ph":"X","pid":1,"tid":1,"ts":5,"dur":10,"cat":"cpu_op","name":"b","args":{}}]}' >"$BATS_TEST_TMPDIR/bad.json"
-	run -1 node "$PERFETTO/engine.mjs" "$DEPS" "$BATS_TEST_TMPDIR/bad.json" --json
-	expect_re overlapping "$output"
+	expect_error 1 overlapping node "$PERFETTO/engine.mjs" "$DEPS" "$BATS_TEST_TMPDIR/bad.json" --json
 }
 
 @test "Perfetto's engine shows lanes, arrows, empty and equal spans and hostile names correctly" {
