@@ -4,10 +4,7 @@
 
 load helpers
 
-setup() {
-	need_root
-	need_mxnet
-}
+setup() { root_setup mxnet; }
 
 teardown() {
 	[[ ! -d $BATS_TEST_TMPDIR/small ]] || umount -l "$BATS_TEST_TMPDIR/small" 2>/dev/null || true

@@ -4,10 +4,7 @@
 
 load helpers
 
-setup() {
-	need_root
-	need_torch
-}
+setup() { root_setup torch; }
 
 # start_forks NAME FD: starts tests/workload/torch_forks.py with its standard input at descriptor FD; sets READY_PID.
 start_forks() {

@@ -4,10 +4,7 @@
 
 load helpers
 
-setup() {
-	need_root
-	need_mxnet
-}
+setup() { root_setup mxnet; }
 
 # dumps N ARGS...: runs a session until $(out mxbpf) has N dumps, and then ends it.
 dumps() {

@@ -7,8 +7,7 @@ load helpers
 export BATS_TEST_TIMEOUT=300
 
 setup() {
-	need_root
-	need_torch
+	root_setup torch
 	WAIT_SECONDS=120
 	PROGRAM=("$PYTHON_TORCH" "$REPO/tests/workload/torch_compile.py")
 }

@@ -5,8 +5,7 @@
 load helpers
 
 setup() {
-	need_root
-	need_mxnet
+	root_setup mxnet
 	TRAIN=("$PYTHON" "$REPO/tests/workload/mxnet_train.py")
 }
 

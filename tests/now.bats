@@ -5,9 +5,7 @@
 
 load helpers
 
-setup() {
-	need_root
-}
+setup() { need_root; }
 
 # Starts a program that hangs; sets HANG_PID.
 start_hang() {

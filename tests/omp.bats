@@ -10,9 +10,7 @@ setup_file() {
 	echo "${EPOCHREALTIME/./}" >"$BATS_FILE_TMPDIR/since"
 }
 
-setup() {
-	need_root
-}
+setup() { need_root; }
 
 # Runs the toy under mxbpf. Its own account is in toy.out, and the report in mxbpf.out.
 run_toy() { # THREADS ROUNDS MXBPF_ARGS...

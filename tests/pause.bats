@@ -4,10 +4,7 @@
 
 load helpers
 
-setup() {
-	need_root
-	need_mxnet
-}
+setup() { root_setup mxnet; }
 
 # pause_once ARGS...: runs a session with a pause of one or two seconds; its tables are in $(out mxbpf).
 pause_once() {

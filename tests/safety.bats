@@ -4,10 +4,7 @@
 
 load helpers
 
-setup() {
-	need_root
-	need_mxnet
-}
+setup() { root_setup mxnet; }
 
 # The file offsets of all probes that mxbpf would attach to a process, without memory.throw, which is in another library.
 probe_offsets() {

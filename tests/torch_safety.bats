@@ -7,10 +7,7 @@ load helpers
 # Forty attaches take longer than the default.
 export BATS_TEST_TIMEOUT=300
 
-setup() {
-	need_root
-	need_torch
-}
+setup() { root_setup torch; }
 
 result_of() { # FILE
 	grep '^result ' "$1"

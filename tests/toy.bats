@@ -5,9 +5,7 @@
 
 load helpers
 
-setup() {
-	need_root
-}
+setup() { need_root; }
 
 count_exactly() { # MXBPF_ARGS...
 	start_toy 200 3
