@@ -3,9 +3,9 @@
  * Tests the offsets of a row in an unknown build: they are read from the code or checked against it, never trusted.
  * The code is that of the real MXNet 1.9.1 (MXBPF_TEST_LIBMXNET); the rows have right and wrong offsets.
  */
-#include "unit.h"
 
 #include "plan/priv.h"
+#include "opened_elf.h"
 
 #define WAIT	"_ZN5mxnet6engine14ThreadedEngine10WaitForAllEv"
 #define STORAGE "_ZN5mxnet11StorageImpl"
@@ -107,19 +107,18 @@ static void test_copy(void)
 int main(void)
 {
 	const char *path = unit_library("MXBPF_TEST_LIBMXNET");
-	int fd = path ? open(path, O_RDONLY) : -1;
 
 	if (!path)
 		TEST_IF(path, "calibration accepts right offsets and refuses wrong ones", NO_MXNET) CHECK(0);
 	if (!path)
 		return unit_end();
-	TEST("the library can be opened") CHECK(fd >= 0 && !elf_open(fd, &elf, NULL));
+	elf = opened_elf(path);
+	TEST("the library can be opened") CHECK(elf != NULL);
 	if (!elf)
 		return unit_end();
 	test_block();
 	test_handle();
 	test_copy();
 	elf_close(elf);
-	close(fd);
 	return unit_end();
 }

@@ -6,7 +6,7 @@
 #include "insn/caller.h"
 
 #include "elf/names.h"
-#include "unit.h"
+#include "opened_elf.h"
 
 #define STEP_CALLBACKS "_ZN2at27getStepCallbacksUnlessEmptyENS_11RecordScopeE"
 
@@ -22,26 +22,12 @@ void called_aligned(void)
 {
 }
 
-static struct elf *open_lib(const char *path)
-{
-	struct elf *elf = NULL;
-	struct err e = {0};
-	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-
-	if (fd < 0 || elf_open(fd, &elf, &e))
-		elf = NULL;
-	if (fd >= 0)
-		close(fd);
-	return elf;
-}
-
 static int take_caller(void *ctx, uint64_t va)
 {
 	struct caller *c = ctx;
-	struct elf *self = open_lib("/proc/self/exe");
+	FREED(elf_closed) struct elf *self = opened_elf("/proc/self/exe");
 	int err = caller_find(self, va, NULL, c);
 
-	elf_close(self);
 	return err;
 }
 
@@ -101,9 +87,9 @@ static int on_call_other(void *ctx, uint64_t va)
 
 int main(void)
 {
-	struct elf *elf = open_lib(unit_library("MXBPF_TEST_LIBTORCH"));
+	struct elf *elf = opened_elf(unit_library("MXBPF_TEST_LIBTORCH"));
 	struct seen s = {.elf = elf}, other = {.elf = elf};
-	struct elf *self = open_lib("/proc/self/exe");
+	struct elf *self = opened_elf("/proc/self/exe");
 	struct caller c = {0};
 
 	TEST("a function that aligns its stack has a frame address relative to rbp, not to the stack pointer")

@@ -7,9 +7,9 @@
 #include <elf.h>
 
 #include "cut_trace.h"
-#include "elf/elf.h"
 #include "insn/cut.h"
 #include "insn/insn.h"
+#include "opened_elf.h"
 
 #define INPUTS	  14
 #define OPEN_MAX  64
@@ -57,7 +57,7 @@ static bool compile(const struct variant *v)
 /* Finds all f_* of the dynamic symbols and their cuts. */
 static void list_functions(int fd)
 {
-	struct elf *elf = NULL;
+	FREED(elf_closed) struct elf *elf = NULL;
 	char command[256], line[256], name[128];
 	unsigned long long va, size;
 	FREED(pipe_closed) FILE *f = NULL;
@@ -80,7 +80,6 @@ static void list_functions(int fd)
 		cut_find(elf, va, &fn->cut, NULL);
 		nfunctions++;
 	}
-	elf_close(elf);
 }
 
 /* Evaluates the condition code of a jcc from the flags, as the BPF code has to. */

@@ -3,11 +3,10 @@
  * Tests exit cuts of the real libraries: MXBPF_TEST_LIBMXNET (1.9.1) and MXBPF_TEST_LIBTORCH (libtorch_cpu.so of
  * 2.13.0). Functions without a cut are listed here, so that a change is noticed.
  */
-#include "unit.h"
 
-#include "elf/elf.h"
 #include "insn/cut.h"
 #include "insn/insn.h"
+#include "opened_elf.h"
 
 #define NAME_BYTES 8192
 
@@ -108,17 +107,6 @@ static struct tally count_all(struct elf *elf, const char *path, bool (*wanted)(
 	return t;
 }
 
-static struct elf *open_lib(const char *path)
-{
-	struct elf *elf = NULL;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	if (fd >= 0)
-		elf_open(fd, &elf, NULL);
-	close(fd);
-	return elf;
-}
-
 /* Bodies of operators, and the functions that end the spans of the engine and of memory. */
 static const char *const mxnet_bodies[] = {
 	"_ZZN5mxnet10imperative12PushFComputeERKSt8functionIFvRKN4nnvm9NodeAttrsERKNS_9OpContextERKSt6vectorINS_"
@@ -145,7 +133,7 @@ static const char *const mxnet_bodies[] = {
 
 static void test_mxnet(const char *path)
 {
-	struct elf *elf = open_lib(path);
+	FREED(elf_closed) struct elf *elf = opened_elf(path);
 
 	CHECK(!elf || !cut_allow(elf, "_ZN5mxnet11on_exit_apiEv"));
 	TEST("MXNet: all functions of the C API but four have cuts, and all cut points are safe to probe")
@@ -168,12 +156,11 @@ static void test_mxnet(const char *path)
 			CHECK(cut.npoints == 1 && cut.level <= 1 && !cut.points[0].cond && !cut.points[0].merged);
 		}
 	}
-	elf_close(elf);
 }
 
 static void test_torch(const char *path)
 {
-	struct elf *elf = open_lib(path);
+	FREED(elf_closed) struct elf *elf = opened_elf(path);
 	struct tally t = {0};
 
 	TEST("PyTorch: all at::_ops::*::call have cuts, all cut points are safe to probe, and none is in a callee")
@@ -189,7 +176,6 @@ static void test_torch(const char *path)
 		CHECK(t.guards * 100 > t.functions * 99);
 		CHECK(t.wrong_guards == 0);
 	}
-	elf_close(elf);
 }
 
 int main(void)

@@ -3,10 +3,10 @@
  * Tests how functions without symbols, and the offsets of fields, are found from code. The code is the real MXNet
  * 1.9.1 (MXBPF_TEST_LIBMXNET), whose symbols give the right answers.
  */
-#include "unit.h"
 
 #include "elf/hidden.h"
 #include "insn/fields.h"
+#include "opened_elf.h"
 
 #define ENGINE "_ZN5mxnet6engine14ThreadedEngine"
 
@@ -93,18 +93,17 @@ static void test_fields(void)
 int main(void)
 {
 	const char *path = unit_library("MXBPF_TEST_LIBMXNET");
-	int fd = path ? open(path, O_RDONLY) : -1;
 
 	if (!path)
 		TEST_IF(path, "functions without symbols are found from the code of MXNet", NO_MXNET) CHECK(0);
 	if (!path)
 		return unit_end();
-	TEST("the library can be opened") CHECK(fd >= 0 && !elf_open(fd, &elf, NULL));
+	elf = opened_elf(path);
+	TEST("the library can be opened") CHECK(elf != NULL);
 	if (!elf)
 		return unit_end();
 	test_found();
 	test_fields();
 	elf_close(elf);
-	close(fd);
 	return unit_end();
 }

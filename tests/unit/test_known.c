@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests plan/known.c: a kept cut is used only if the code that was decoded for it is still the same. */
-#include "unit.h"
 
 #include "../../user/plan/known.c"
+#include "opened_elf.h"
 
 static struct tgt_lib lib = {.build_id = {1, 2, 3}, .build_id_bytes = 3, .size_bytes = 4};
 
@@ -43,16 +43,6 @@ static unsigned with_cut(struct elf *elf, unsigned i)
 	return i;
 }
 
-static struct elf *open_copy(const char *path)
-{
-	struct elf *elf = NULL;
-	int fd = open(path, O_RDONLY);
-
-	CHECK(fd >= 0 && !elf_open(fd, &elf, NULL));
-	close(fd);
-	return elf;
-}
-
 int main(void)
 {
 	char dir[] = "/tmp/mxbpf-known-XXXXXX", path[64], command[256];
@@ -65,8 +55,8 @@ int main(void)
 	snprintf(path, sizeof(path), "%s/self", dir);
 	snprintf(command, sizeof(command), "cp /proc/%d/exe %s", getpid(), path);
 	CHECK(!system(command));
-	elf = open_copy(path);
-	CHECK(!elf_each_func(elf, "", note_func, NULL));
+	elf = opened_elf(path);
+	CHECK(elf && !elf_each_func(elf, "", note_func, NULL));
 	i = with_cut(elf, 0);
 	CHECK(i < nstarts);
 	TEST_IF(!geteuid(), "a cut is found once and then known", "needs root")

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests the offsets of data that are read from code: that of the real libtorch_cpu.so 2.13.0 (MXBPF_TEST_LIBTORCH), and
  * of others. */
-#include "unit.h"
 
 #include "insn/layout.h"
+#include "opened_elf.h"
 
 static struct elf *elf;
 
@@ -77,7 +77,7 @@ static void test_keys(void)
 {
 	int fd = open("/proc/self/exe", O_RDONLY);
 	struct elf_sym later = {0}, one = {0};
-	struct elf *self = NULL;
+	FREED(elf_closed) struct elf *self = NULL;
 	uint32_t keys = 0;
 
 	TEST("the key set of a tensor is found if two are read before they are joined, but not by one tensor")
@@ -87,7 +87,6 @@ static void test_keys(void)
 		CHECK(!layout_tensor(self, &later, &keys, NULL) && keys == 0xa8);
 		CHECK(layout_tensor(self, &one, &keys, NULL) == -EILSEQ);
 	}
-	elf_close(self);
 	close(fd);
 }
 
@@ -96,14 +95,13 @@ static void test_spilled(void)
 	int fd = open("/proc/self/exe", O_RDONLY);
 	int32_t number = 0, of_thread = 0;
 	struct elf_sym node = {0};
-	struct elf *self = NULL;
+	FREED(elf_closed) struct elf *self = NULL;
 
 	TEST("the number and thread of a node are found if the function keeps the node in its stack frame")
 	{
 		CHECK(fd >= 0 && !elf_open(fd, &self, NULL) && !elf_find_sym(self, "spilled_node", &node, NULL));
 		CHECK(!layout_node(self, &node, &number, &of_thread, NULL) && number == 0x18 && of_thread == 0x30);
 	}
-	elf_close(self);
 	close(fd);
 }
 
@@ -171,7 +169,6 @@ static void test_torch(void)
 int main(void)
 {
 	const char *path = unit_library("MXBPF_TEST_LIBTORCH");
-	int fd = path ? open(path, O_RDONLY) : -1;
 
 	test_keys();
 	test_spilled();
@@ -179,11 +176,11 @@ int main(void)
 		TEST_IF(path, "the offsets of PyTorch's data are read from its code", NO_TORCH) CHECK(0);
 	if (!path)
 		return unit_end();
-	TEST("the library can be opened") CHECK(fd >= 0 && !elf_open(fd, &elf, NULL));
+	elf = opened_elf(path);
+	TEST("the library can be opened") CHECK(elf != NULL);
 	if (!elf)
 		return unit_end();
 	test_torch();
 	elf_close(elf);
-	close(fd);
 	return unit_end();
 }

@@ -3,10 +3,10 @@
  * Tests members of objects that are found by the code of functions: in functions of this file, and in the libraries of
  * PyTorch 2.15.0 for CUDA (tests/torch_next/setup.sh), where the offsets are those that objdump shows.
  */
-#include "unit.h"
 
 #include "adapter/adapter.h"
 #include "insn/members.h"
+#include "opened_elf.h"
 
 #define NEXT "build/deps/torch-next"
 
@@ -30,13 +30,12 @@ FUNCTION(tests_global, "cmpq $0, one_load(%rip)\ncmpq $0, 0x400(%rbx)\nret");
 static int find_in(const char *name, enum members_how how, int32_t *off)
 {
 	int fd = open("/proc/self/exe", O_RDONLY), err = -ENOENT;
-	struct elf *self = NULL;
+	FREED(elf_closed) struct elf *self = NULL;
 	struct elf_sym sym;
 
 	*off = -1;
 	if (fd >= 0 && !elf_open(fd, &self, NULL) && !elf_find_sym(self, name, &sym, NULL))
 		err = members_find(self, &sym, how, "callee_of_members", off, NULL);
-	elf_close(self);
 	close(fd);
 	return err;
 }
@@ -70,16 +69,10 @@ static void test_forms(void)
 static struct elf *open_next(const char *name)
 {
 	const char *next = getenv("MXBPF_TEST_NEXT");
-	struct elf *elf = NULL;
 	char path[4096];
-	int fd;
 
 	snprintf(path, sizeof(path), "%s/site/torch/lib/%s", next ? next : NEXT, name);
-	fd = open(path, O_RDONLY);
-	if (fd >= 0 && elf_open(fd, &elf, NULL))
-		elf = NULL;
-	close(fd);
-	return elf;
+	return opened_elf(path);
 }
 
 /* Another version may have other offsets, but all must be found there. */

@@ -11,9 +11,7 @@
 #include "insn/insn.h"
 #include "insn/worker.h"
 #include "model/model.h"
-#include "unit.h"
-
-FREES(elf_closed, struct elf, elf_close)
+#include "opened_elf.h"
 
 #define OP   MXBPF_CLASS_OPERATOR
 #define GOMP "/usr/lib/x86_64-linux-gnu/libgomp.so.1"
@@ -90,18 +88,6 @@ static void test_sums(void)
 	CHECK(mdl_feed(m, r, sizeof(r[0])) == -EBADMSG);
 }
 
-static struct elf *open_lib(const char *path)
-{
-	struct elf *elf = NULL;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0 || elf_open(fd, &elf, NULL))
-		elf = NULL;
-	if (fd >= 0)
-		close(fd);
-	return elf;
-}
-
 static bool may_be_probed(struct elf *elf, uint64_t va)
 {
 	enum insn_cost cost;
@@ -114,7 +100,7 @@ static bool may_be_probed(struct elf *elf, uint64_t va)
 
 static void check_lib(const char *path)
 {
-	FREED(elf_closed) struct elf *elf = open_lib(path);
+	FREED(elf_closed) struct elf *elf = opened_elf(path);
 	unsigned begins = 0, ends = 0, i;
 	uint64_t start = 0, end = 0;
 	struct elf_sym sym;
@@ -167,7 +153,7 @@ static void test_forks(void)
 {
 	static const struct fork_names names = {"__kmp_fork_call", "__kmp_invoke_microtask", "__kmpc_fork_call",
 						"GOMP_parallel_end"};
-	FREED(elf_closed) struct elf *elf = open_lib(LLVM), *gomp = open_lib(GOMP);
+	FREED(elf_closed) struct elf *elf = opened_elf(LLVM), *gomp = opened_elf(GOMP);
 	struct err e = {0};
 	struct fork f = {0};
 
@@ -191,7 +177,7 @@ static void test_forks(void)
 
 static void test_none(void)
 {
-	FREED(elf_closed) struct elf *self = open_lib("/proc/self/exe");
+	FREED(elf_closed) struct elf *self = opened_elf("/proc/self/exe");
 	struct err e = {0};
 	struct worker w;
 

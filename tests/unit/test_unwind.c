@@ -1,28 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compares unwind entries and names by address with readelf and nm on real libraries, and tests damaged files. */
-#include "unit.h"
 
 #include <dlfcn.h>
 #include <link.h>
 
 #include "base/buf.h"
-#include "elf/elf.h"
 #include "elf/names.h"
 #include "elf/unwind.h"
 #include "insn/cut.h"
+#include "opened_elf.h"
 
 #define DAMAGES 400
-
-static struct elf *open_elf(const char *path)
-{
-	struct elf *elf = NULL;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	if (fd >= 0)
-		elf_open(fd, &elf, NULL);
-	close(fd);
-	return elf;
-}
 
 static FILE *run(const char *command, const char *path)
 {
@@ -76,7 +64,7 @@ static void check_row(struct frames *s, uint64_t va, const char *rule)
 
 static void check_frames(const char *path)
 {
-	struct frames s = {.elf = open_elf(path)};
+	struct frames s = {.elf = opened_elf(path)};
 	unsigned long long start, end, va;
 	char line[1024], rule[32], *pc;
 	bool inside = false;
@@ -107,7 +95,7 @@ static void check_frames(const char *path)
 
 static void check_names(const char *path)
 {
-	struct elf *elf = open_elf(path);
+	FREED(elf_closed) struct elf *elf = opened_elf(path);
 	char line[8192], name[4096], got[4096], last[4096] = "", type;
 	unsigned long long va, slot_va = 0;
 	unsigned seen = 0, wrong = 0;
@@ -143,7 +131,6 @@ static void check_names(const char *path)
 	if (elf)
 		elf_forget_tables(elf);
 	CHECK(elf && elf_import_name(elf, slot_va, got, sizeof(got)) >= 0 && !strcmp(got, last));
-	elf_close(elf);
 }
 
 /* ---- damage */
