@@ -32,6 +32,9 @@ record() { # [RECORDING [LAUNCHER...]]
 	[[ -z $(find . -name '.mxbpf-*') ]] || { echo "the agent's directory was not removed"; return 1; }
 }
 
+# record of a command that succeeds.
+recorded() { record "$@" && expect_status 0; }
+
 # Prints NUMBER, a Python expression of `report` (JSON), `account` (by process, sorted), count(TABLE), calls and notes.
 told() { # NUMBER
 	"$MXBPF" report job.mxd --all -f json >report.json
@@ -51,8 +54,7 @@ told() { # NUMBER
 	job 'launch(1000)
 		ops.gpuops_copy(True, True, 4096, 1)
 		ops.gpuops_sync()'
-	record
-	expect_status 0
+	recorded
 	expect_same "$(told 'count("kernels"), count("copies"), calls')" \
 		"$(told 'account[0]["launched"]["kernel"], account[0]["launched"]["copy"], account[0]["made"]["runtime"]')"
 	expect_same "$(told 'count("kernels"), count("copies", "bytes")')" "(1000, 4096)"
@@ -74,8 +76,7 @@ told() { # NUMBER
 			    ops.gpuops_query(0)
 			    ops.gpuops_query_event(0)'
 		sed -i "s|$O/gpu/|$gpu/|; s|libcupti.so.12|$(basename "$gpu"/libcupti.so.*)|" job.py
-		record
-		expect_status 0
+		recorded
 		expect_same "$(told '[(row["name"], row["count"]) for row in report["gpu"]["waits"]], 200 <= report["gpu"]["records"][0]["queries"] <= 201')" \
 			"([('Stream Synchronize', 1)], True)"
 		expect_same "$(told 'count("kernels"), report["loss"]["dropped"]')" "(100, 0)"
@@ -106,14 +107,12 @@ told() { # NUMBER
 		    time.sleep(0.01)
 		launch()
 	EOF
-	record
-	expect_status 0
+	recorded
 	expect_same "$(told 'count("kernels"), calls, report["gpu"]["records"][0]["nested"], account[0]["made"]["driver"], count("kernels", "unlaunched")')" \
 		"(200, 200, 100, 100, 0)"
 	sed -i 's|^cuda.cuInit|ctypes.CDLL("'"$O"'/gpu/old/libgpuops.so")\n&|; s|^ctypes.CDLL.*libtriton.*||' job.py
 	rm -f account.* log job.mxd
-	record
-	expect_status 0
+	recorded
 	expect_same "$(told 'calls, report["gpu"]["records"][0]["nested"]')" "(200, 200)"
 }
 
@@ -149,8 +148,7 @@ told() { # NUMBER
 		if os.fork() == 0:
 		    sys.exit()
 		os.wait()'
-	record
-	expect_status 0
+	recorded
 	expect_same "$(told 'count("kernels")')" 100
 	"$MXBPF" report job.mxd --all --by process -f json >by.json
 	expect_same "$(python3 -c 'import json; print(len({row["pid"] for row in json.load(open("by.json"))["tables"]["CUDA call"]}))')" 2
@@ -210,8 +208,7 @@ told() { # NUMBER
 		    assert os.waitpid(child, 0)[1] == 0, "a child was forked meanwhile"
 		assert calls.value >= 8, "the agent made %d calls" % calls.value
 		ops.gpuops_sync()'
-	record job.mxd env LD_PRELOAD="$PWD/slow.so"
-	expect_status 0
+	recorded job.mxd env LD_PRELOAD="$PWD/slow.so"
 }
 
 @test "Where the kernel has no MADV_WIPEONFORK, everything is recorded, and a forked child writes nothing" {
@@ -225,8 +222,7 @@ told() { # NUMBER
 		    assert os.waitpid(number, 0)[1] == 0, "the child was killed"
 		child(os.fork())
 		child(libc.syscall(57)) # fork without the handlers of pthread_atfork()'
-	record job.mxd "$O/prog/refuse_madvise" 18
-	expect_status 0
+	recorded job.mxd "$O/prog/refuse_madvise" 18
 	expect_same "$(told 'count("kernels"), count("copies"), calls')" \
 		"$(told '1000, 1, account[0]["made"]["runtime"]')"
 	expect_same "$(told 'report["loss"]["attempted"] == report["loss"]["stored"] > 3000')" True
@@ -277,8 +273,7 @@ told() { # NUMBER
 		with open("pids", "w") as f:
 		    print(*(job.pid for job in jobs), sep="\n", file=f)
 	EOF
-	record
-	expect_status 0
+	recorded
 	told notes >notes
 	paste -d ' ' pids rows | while read -r pid driver cudart path library; do
 		if [[ $library == none ]]; then
@@ -396,8 +391,7 @@ told() { # NUMBER
 	EOF
 	job 'launch(1000)
 		ops.gpuops_sync()'
-	record job.mxd env "LD_PRELOAD=$PWD/refuse.so"
-	expect_status 0
+	recorded job.mxd env "LD_PRELOAD=$PWD/refuse.so"
 	expect_same "$(told 'count("kernels"), report["loss"]["dropped"]')" "(1000, 0)"
 	expect_re 'the agent could not start its thread: Resource temporarily unavailable; ' "$(told notes)"
 }
@@ -409,8 +403,7 @@ told() { # NUMBER
 		for _ in range(10):
 		    ops.gpu_burst(20000)
 		    ops.gpuops_sync()'
-	record
-	expect_status 0
+	recorded
 	expect_same "$(told 'count("kernels") > 1000 and 0 < report["loss"]["dropped"] < report["loss"]["attempted"]')" True
 	expect_re 'records are missing in the agent.s file' "$(told notes)"
 }
@@ -433,8 +426,7 @@ deep_directory() { # BYTES
 	for bytes in 500 1000; do # with "/.mxbpf-XXXXXX/agent.so" 1023
 		rm -f account.* job.mxd
 		deep=$(deep_directory "$bytes")
-		record "$deep/job.mxd"
-		expect_status 0
+		recorded "$deep/job.mxd"
 		mv "$deep/job.mxd" job.mxd
 		expect_same "$(told 'count("kernels")')" 10
 	done

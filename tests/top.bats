@@ -53,6 +53,17 @@ shows() { # REGEX: waits until the screen has such a line
 
 ends() { timeout "$WAIT_SECONDS" bash -c 'until [[ -s $0 ]]; do read -rt 0.05 <> <(:) || :; done' ended; }
 
+top_of_loop() {
+	start_loop
+	terminal 80 24 "$MXBPF" top --exact --pid "$READY_PID" --probes op
+}
+
+quits() {
+	keys q
+	ends
+	expect_same 'exit 0' "$(<ended)"
+}
+
 teardown() {
 	tmux -S "$BATS_TEST_TMPDIR/tmux" kill-server 2>/dev/null || true
 	kill_started
@@ -86,8 +97,7 @@ teardown() {
 wait_frames() { timeout "$WAIT_SECONDS" bash -c 'until [[ $(grep -c "iterations/s now" frames) -ge $0 ]]; do read -rt 0.05 <> <(:) || :; done' "$1"; }
 
 @test "On a terminal of 80x24, top shows the job, sorts, filters, explains its keys, and gives the terminal back" {
-	start_loop
-	terminal 80 24 "$MXBPF" top --exact --pid "$READY_PID" --probes op
+	top_of_loop
 	shows '^[0-9.]+ iterations/s now'
 	shows '^>? +[0-9.]+ +[0-9.]+% .* aten::sinh'
 	keys S
@@ -99,9 +109,7 @@ wait_frames() { timeout "$WAIT_SECONDS" bash -c 'until [[ $(grep -c "iterations/
 	[[ $(screen | grep -cE '[0-9]% ') -ge 1 && $(screen | grep -E '[0-9]%  ' | grep -vc sinh) == 0 ]]
 	keys Escape
 	shows 'optim|Optimizer'
-	keys q
-	ends
-	expect_same 'exit 0' "$(<ended)"
+	quits
 }
 
 @test "A screen follows its terminal to another size, and can be frozen" {
@@ -120,8 +128,7 @@ wait_frames() { timeout "$WAIT_SECONDS" bash -c 'until [[ $(grep -c "iterations/
 }
 
 @test "When the job ends or is killed, top gives the terminal back and says so" {
-	start_loop
-	terminal 80 24 "$MXBPF" top --exact --pid "$READY_PID" --probes op
+	top_of_loop
 	shows '^[0-9.]+ iterations/s now'
 	stop_pid "$READY_PID" KILL
 	ends
@@ -213,8 +220,7 @@ start_named() { # NAME [STEPS]
 }
 
 @test "Enter shows what there is about a row, p the Python stacks of all threads, and Escape closes both" {
-	start_loop
-	terminal 80 24 "$MXBPF" top --exact --pid "$READY_PID" --probes op
+	top_of_loop
 	shows '^>? +[0-9.]+ +[0-9.]+% .* aten::sinh'
 	keys / sinh Enter Enter
 	shows '^ +operator: [0-9,]+ calls in the second, each [0-9.]+ [mun]s with calls in it, p50 '
@@ -231,16 +237,13 @@ start_named() { # NAME [STEPS]
 	shows '/loop\.py\([0-9]+\): <module>'
 	keys Escape
 	shows '^operators THREADS processes by share'
-	keys q
-	ends
-	expect_same 'exit 0' "$(<ended)"
+	quits
 }
 
 window_of() { grep -ao '"duration_ns":[0-9]*' "$1" | sed 's/.*://;q'; }
 
 @test "t writes a trace of the next five seconds, which has the calls of these seconds, and so does leaving before they are over" {
-	start_loop
-	terminal 80 24 "$MXBPF" top --exact --pid "$READY_PID" --probes op
+	top_of_loop
 	shows 'aten::sinh'
 	keys t
 	shows "the next five seconds go to mxbpf-$READY_PID-.*.pftrace"
@@ -248,9 +251,7 @@ window_of() { grep -ao '"duration_ns":[0-9]*' "$1" | sed 's/.*://;q'; }
 	mv mxbpf-"$READY_PID"-*.pftrace whole.pftrace
 	keys t
 	shows "the next five seconds go to mxbpf-$READY_PID-.*.pftrace"
-	keys q
-	ends
-	expect_same 'exit 0' "$(<ended)"
+	quits
 	screen | grep -q "^wrote mxbpf-$READY_PID-.*.pftrace"
 	mv mxbpf-"$READY_PID"-*.pftrace short.pftrace
 	(($(window_of whole.pftrace) >= 5000000000 && $(window_of short.pftrace) < 5000000000))
@@ -272,9 +273,7 @@ window_of() { grep -ao '"duration_ns":[0-9]*' "$1" | sed 's/.*://;q'; }
 	start_named second
 	shows "^.  .* $READY_PID  .*live$$$"
 	shows '^[1-9][0-9.]* iterations/s now'
-	keys q
-	ends
-	expect_same 'exit 0' "$(<ended)"
+	quits
 }
 
 @test "Of 200 rows each can be reached on a screen of 80x24, and 200x50 shows more of them" {
@@ -294,9 +293,7 @@ window_of() { grep -ao '"duration_ns":[0-9]*' "$1" | sed 's/.*://;q'; }
 	shows '^> .* part_000$'
 	tmux -S "$BATS_TEST_TMPDIR/tmux" resize-window -x 200 -y 50
 	shows ' part_039$'
-	keys q
-	ends
-	expect_same 'exit 0' "$(<ended)"
+	quits
 }
 
 @test "A terminal that takes no output holds up neither the seconds nor processes that come" {
@@ -316,9 +313,7 @@ window_of() { grep -ao '"duration_ns":[0-9]*' "$1" | sed 's/.*://;q'; }
 	echo "$seconds s, $columns columns"
 	((columns * 2 >= seconds))
 	! screen | grep LOSS
-	keys q
-	ends
-	expect_same 'exit 0' "$(<ended)"
+	quits
 }
 
 # usage: TEXT HANGUP COMMAND...   Runs a command on a terminal of its own, which is closed when TEXT was shown. HANGUP: "ignored"
