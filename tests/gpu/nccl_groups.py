@@ -8,21 +8,20 @@ nccl_groups.py DIR LIBRARY   a rank: RANK is in the environment, LIBRARY has the
 nccl_groups.py DIR           compares the accounts with a report of mxbpf on standard input
 """
 import ctypes
-import glob
 import json
 import os
 import sys
 import time
 
-HERE = sys.argv[1]
+from ranks import HERE, MS, accounts, end, until, wait_for_go
+
 RANKS, STEPS, LATE = 2, 8, 1
-MS = 1000000
 BEGIN, LATE_NS, MOVE_NS = 60 * MS, 60 * MS, 60 * MS
 OPERATIONS = {"all_reduce": 4000, "all_gather": RANKS * 4000}
 
 
 def compare():
-    ranks = [json.load(open(name)) for name in sorted(glob.glob(os.path.join(HERE, "rank.*.json")))]
+    ranks = accounts()
     rows = [row for row in json.load(sys.stdin)["collectives"]["operations"] if row["backend"] == "nccl"]
     wrong = [] if len({row["communicator"] for row in rows}) == 2 else ["the groups have one communicator"]
     for row in rows:
@@ -37,12 +36,6 @@ def compare():
     return bool(wrong) or sorted(row["name"] for row in rows) != sorted(OPERATIONS) or len(ranks) != RANKS
 
 
-def until(at):
-    while time.monotonic_ns() < at:
-        time.sleep(max(at - time.monotonic_ns() - 200000, 0) / 1e9)
-    return time.monotonic_ns()
-
-
 def rank():
     number = int(os.environ["RANK"])
     import torch
@@ -52,14 +45,11 @@ def rank():
     ops = Ops(os.path.join(os.environ.get("O", "build"), "gpu", "static"), False)  # the mock of NCCL has functions of the runtime, too
     ops.lib.gpuops_init()
     tensor, gathered = torch.empty(1000, device="cuda"), torch.empty(RANKS * 1000, device="cuda")
-    os.write(1, b"ready %d\n" % os.getpid())
-    while not os.path.exists(os.path.join(HERE, "go")):
-        torch.ones(2).add_(1)
-        time.sleep(0.005)
+    wait_for_go()
     double, said = ctypes.CDLL("libnccl_double.so"), ctypes.CDLL(sys.argv[2])
     double.nccl_double_use((ctypes.c_void_p * 5)(*(ctypes.cast(f, ctypes.c_void_p) for f in (
         said.nccl_start, said.nccl_init, said.nccl_push, said.nccl_pop, ops.lib.gpuops_launch))))
-    end = ctypes.c_uint64.in_dll(double, "nccl_double_end_ns")
+    until_ns = ctypes.c_uint64.in_dll(double, "nccl_double_end_ns")
     dist.init_process_group("nccl2", init_method=f"file://{HERE}/store", rank=number, world_size=RANKS)
     older, gloo = dist.new_group(backend="nccl-legacy"), dist.new_group(backend="gloo")
     calls = {"all_reduce": lambda: dist.all_reduce(tensor),
@@ -71,14 +61,10 @@ def rank():
             dist.all_reduce(clock, dist.ReduceOp.MAX, group=gloo)
             base = int(clock)
             account[name].append(until(base + LATE_NS * (number == LATE)))
-            end.value = base + LATE_NS + MOVE_NS
+            until_ns.value = base + LATE_NS + MOVE_NS
             call()
-            until(end.value)
-    ops.lib.gpuops_sync()
-    time.sleep(0.5)  # the agent reads the clocks every 0.1 s
-    dist.destroy_process_group()
-    with open(os.path.join(HERE, f"rank.{number}.json"), "w") as f:
-        json.dump(account, f)
+            until(until_ns.value)
+    end(ops, number, account)
 
 
 if __name__ == "__main__":

@@ -7,15 +7,14 @@ nccl_ranks.py DIR          a rank. Its kernels have the names of NCCL's; each en
                            writes DIR/rank.N.json
 nccl_ranks.py DIR JSON     compares the accounts with a report of mxbpf
 """
-import glob
 import json
 import os
 import sys
 import time
 
-HERE = sys.argv[1]
+from ranks import MS, accounts, end, until, wait_for_go
+
 RANKS, STEPS, LATE = 4, 20, 3
-MS = 1000000
 BEGIN, LATE_NS, MOVE_NS, GEMM_NS = 50 * MS, 20 * MS, 40 * MS, 10 * MS
 KERNEL = b"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
@@ -50,17 +49,11 @@ def wrong_in(report, ranks):
 
 
 def compare(path):
-    ranks = [json.load(open(name)) for name in sorted(glob.glob(os.path.join(HERE, "rank.*.json")))]
+    ranks = accounts()
     with open(path) as f:
         wrong = list(wrong_in(json.load(f)["collectives"], ranks))
     print(f"{len(ranks)} ranks", *wrong, sep="\n")
     return len(ranks) != RANKS or bool(wrong)
-
-
-def until(at):
-    while time.monotonic_ns() < at:
-        time.sleep(max(at - time.monotonic_ns() - 200000, 0) / 1e9)
-    return time.monotonic_ns()
 
 
 def rank():
@@ -74,10 +67,7 @@ def rank():
     ops = Ops(os.path.join(os.environ.get("O", "build"), "gpu"), True)
     ops.lib.gpuops_init()
     dist.init_process_group("gloo")
-    os.write(1, b'ready %d\n' % os.getpid())  # in one write: ranks share the pipe
-    while not os.path.exists(os.path.join(HERE, "go")):
-        torch.ones(2).add_(1)
-        time.sleep(0.005)
+    wait_for_go()
     clock, steps = torch.zeros(1, dtype=torch.int64), []
     for _ in range(STEPS):
         clock[0] = time.monotonic_ns() + BEGIN
@@ -87,11 +77,7 @@ def rank():
         other_ns = ops.lib.gpuops_launch(b"gemm", GEMM_NS, 0)
         start = until(base + LATE_NS * (number == LATE))
         steps.append((start, ops.lib.gpuops_launch(KERNEL, max(base + LATE_NS + MOVE_NS - start, MS), 1), other, other_ns))
-    ops.lib.gpuops_sync()
-    time.sleep(0.5)  # the agent reads the clocks every 0.1 s
-    dist.destroy_process_group()
-    with open(os.path.join(HERE, f"rank.{number}.json"), "w") as f:
-        json.dump({"rank": number, "pid": os.getpid(), "steps": steps}, f)
+    end(ops, number, {"rank": number, "pid": os.getpid(), "steps": steps})
 
 
 if __name__ == "__main__":

@@ -10,15 +10,14 @@ nccl_said.py DIR           compares the accounts with the operations of a report
 """
 import collections
 import ctypes
-import glob
 import json
 import os
 import sys
 import time
 
-HERE = sys.argv[1]
+from ranks import MS, accounts, end, until, wait_for_go
+
 RANKS, STEPS = 4, 3
-MS = 1000000
 BEGIN, EACH_NS, LASTS_NS = 10 * MS, 130 * MS, 120 * MS  # a rank may be late by nearly as long as a kernel lasts
 ALL, AGAIN, PAIRS = 0xabcdef0123456789, 0x1234, (0xfedcba9876543210, 0xfedcba9876543211)
 SUM, MAX = 0, 2
@@ -44,7 +43,7 @@ def collectives(rank):
 
 
 def compare():
-    ranks = [json.load(open(name)) for name in sorted(glob.glob(os.path.join(HERE, "rank.*.json")))]
+    ranks = accounts()
     told, wrong = collections.Counter(), []
     for rank in ranks:
         told.update(tuple(row) for row in rank["rows"])
@@ -61,12 +60,6 @@ def compare():
     wrong += [f"{key}: {found.get(key)} parts, told {told.get(key)}" for key in {*found, *told} if found.get(key) != told.get(key)]
     print(f"{len(ranks)} ranks, {sum(told.values())} parts", *wrong, sep="\n")
     return len(ranks) != RANKS or bool(wrong)
-
-
-def until(at):
-    while time.monotonic_ns() < at:
-        time.sleep(max(at - time.monotonic_ns() - 200000, 0) / 1e9)
-    return time.monotonic_ns()
 
 
 class Nccl:
@@ -110,10 +103,7 @@ def rank():
     ops.lib.gpuops_init()
     nccl = Nccl(sys.argv[2], ops, number)
     dist.init_process_group("gloo")
-    os.write(1, b'ready %d\n' % os.getpid())  # in one write: ranks share the pipe
-    while not os.path.exists(os.path.join(HERE, "go")):
-        torch.ones(2).add_(1)
-        time.sleep(0.005)
+    wait_for_go()
     nccl.start()
     clock, rows = torch.zeros(1, dtype=torch.int64), []
     for kernel, calls, row in STEPS * list(collectives(number)):
@@ -122,11 +112,7 @@ def rank():
         until(int(clock) + number * MS)
         nccl.call(kernel, calls, int(clock) + LASTS_NS)
         rows.append((row[0], f"{row[1]:016x}", *row[2:]))
-    ops.lib.gpuops_sync()
-    time.sleep(0.5)  # the agent reads the clocks every 0.1 s
-    dist.destroy_process_group()
-    with open(os.path.join(HERE, f"rank.{number}.json"), "w") as f:
-        json.dump({"rank": number, "pid": os.getpid(), "rows": rows}, f)
+    end(ops, number, {"rank": number, "pid": os.getpid(), "rows": rows})
 
 
 if __name__ == "__main__":

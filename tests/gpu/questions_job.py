@@ -7,13 +7,13 @@ questions_job.py DIR          a rank: prints `ready PID` when CUDA is initialise
                               The last rank lags: it spends 10 ms in the operator gpuops::slow in each step
 questions_job.py DIR JSON     compares the accounts with a report of mxbpf
 """
-import glob
 import json
 import os
 import sys
 import time
 
-HERE = sys.argv[1]
+from ranks import accounts, end, wait_for_go
+
 STEPS = 20
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 SLOW_NS = 10000000
@@ -73,7 +73,7 @@ def wrong_path(rank, last, rows):
 def compare(path):
     with open(path) as f:
         gpu = json.load(f)["gpu"]
-    ranks = [json.load(open(path)) for path in sorted(glob.glob(os.path.join(HERE, "rank.*.json")))]
+    ranks = accounts()
     wrong = [f"rank {rank['rank']}: {what}" for rank in ranks for what in wrong_in_rank(rank, rank is ranks[-1], gpu)]
     print(f"{len(ranks)} ranks", *wrong, sep="\n")
     return len(ranks) < 2 or bool(wrong)
@@ -132,15 +132,9 @@ def rank():
     define_more(torch_job, loop)
     loop.ops.lib.gpuops_init()
     dist.init_process_group("gloo")
-    os.write(1, b'ready %d\n' % os.getpid())  # in one write: ranks share the pipe
-    while not os.path.exists(os.path.join(HERE, "go")):
-        torch.ones(2).add_(1)
-        time.sleep(0.005)
+    wait_for_go()
     train(torch, dist, torch_job, number == ranks - 1)
-    loop.ops.lib.gpuops_sync()
-    dist.destroy_process_group()
-    with open(os.path.join(HERE, f"rank.{number}.json"), "w") as f:
-        json.dump(loop.ops.account(rank=number, pid=os.getpid()), f)
+    end(loop.ops, number, loop.ops.account(rank=number, pid=os.getpid()))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ import os
 import sys
 import time
 
-HERE = sys.argv[1]
+from ranks import HERE, end, wait_for_go
+
 RANKS = 4
 
 
@@ -121,10 +122,7 @@ def rank():
     dist.init_process_group("gloo")
     ops, weight = torch.ops.gpuops, torch.ones(32, 32, requires_grad=True)
     loader = iter(DataLoader([torch.ones(32)] * 32 * (20 + 10 * number), batch_size=32, num_workers=2, multiprocessing_context="fork"))
-    os.write(1, b'ready %d\n' % os.getpid())  # in one write: ranks share the pipe
-    while not os.path.exists(os.path.join(HERE, "go")):
-        torch.ones(2).add_(1)
-        time.sleep(0.005)
+    wait_for_go()
     for data in loader:
         x = torch.mm(ops.load(data), weight)
         torch_job.Relu.apply(torch_job.Gemm.apply(x)).sum().backward()
@@ -134,11 +132,7 @@ def rank():
         time.sleep(0.005)
     for data in DataLoader([torch.ones(32)] * 8, num_workers=2, multiprocessing_context="fork"):
         weight.data.add_(data[0, 0])
-    loop.ops.lib.gpuops_sync()
-    time.sleep(0.5)  # the agent reads the clocks every 0.1 s
-    dist.destroy_process_group()
-    with open(os.path.join(HERE, f"rank.{number}.json"), "w") as f:
-        json.dump(loop.ops.account(rank=number, pid=os.getpid(), pci=f"0000:{25 + number:02x}:00.0"), f)
+    end(loop.ops, number, loop.ops.account(rank=number, pid=os.getpid(), pci=f"0000:{25 + number:02x}:00.0"))
 
 
 if __name__ == "__main__":
