@@ -275,16 +275,9 @@ def main():
     gc.disable()
     nd.waitall()
     builtin = args.builtin and gate.Builtin(args.builtin)
+    gate.run(run, builtin, not builtin)
     if builtin:
-        builtin.start()
-    else:
-        gate.begin()
-    run()
-    if builtin:
-        builtin.stop()
         builtin.write()
-    else:
-        gate.end()
 
 
 main()

@@ -30,6 +30,19 @@ def end():
     _hold('done')
 
 
+def run(section, builtin, gates):
+    """Runs the section under a profiler, between the gates, or both."""
+    if gates:
+        begin()
+    if builtin:
+        builtin.start()
+    section()
+    if builtin:
+        builtin.stop()
+    if gates:
+        end()
+
+
 class Builtin:
     """MXNet's profiler, with results in PREFIX.table.txt, PREFIX.json and PREFIX.trace.json."""
 

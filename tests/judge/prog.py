@@ -125,15 +125,7 @@ def main():
     work.settle()
 
     builtin = ARGS.builtin and gate.Builtin(ARGS.builtin, not ARGS.no_aggregate)
-    if ARGS.bare or ARGS.gates:
-        gate.begin()
-    if builtin:
-        builtin.start()
-    work.section()
-    if builtin:
-        builtin.stop()
-    if ARGS.bare or ARGS.gates:
-        gate.end()
+    gate.run(work.section, builtin, ARGS.bare or ARGS.gates)
     if builtin:
         builtin.write()
 

@@ -93,15 +93,7 @@ def measure(args, section):
     builtin = args.builtin and Builtin(args.shapes, args.all_threads)
     if args.busy:
         gate.busy(lambda: torch.ones(1))
-    if args.bare or args.gates:
-        gate.begin()
-    if builtin:
-        builtin.start()
-    section()
-    if builtin:
-        builtin.stop()
-    if args.bare or args.gates:
-        gate.end()
+    gate.run(section, builtin, args.bare or args.gates)
     return builtin
 
 

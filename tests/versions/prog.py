@@ -234,15 +234,7 @@ def main():
     work.settle()
 
     builtin = ARGS.builtin and gate.Builtin(ARGS.builtin)
-    if ARGS.bare:
-        gate.begin()
-    if builtin:
-        builtin.start()
-    work.section()
-    if builtin:
-        builtin.stop()
-    if ARGS.bare:
-        gate.end()
+    gate.run(work.section, builtin, ARGS.bare)
     if builtin:
         builtin.write()
 
