@@ -6,11 +6,9 @@
 #include "feature/findings/findings.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "model/session.h"
 #include "records.h"
-#include "unit.h"
 
 #define BASE  5000000000ull
 #define MS    1000000ull

@@ -2,12 +2,8 @@
 /* Tests what NCCL's ranges of NVTX tell of its kernels, by records made by hand. */
 #include "feature/collective/collective.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "mxbpf_range.h"
 #include "records.h"
-#include "unit.h"
 
 #define BASE  5000000000ull
 #define MS    1000000ull

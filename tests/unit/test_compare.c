@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests what a comparison calls certain, on samples that are made up: no recording, no clock, a fixed seed. */
 #include <math.h>
-#include <string.h>
 
 #include "compare/compare.h"
 #include "compare/judge.h"

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests copies of models. Two models count as equal if they emit the same bytes. Runs in the top folder. */
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "feature/ranges/ranges.h"
 #include "feature/slow/slow.h"
@@ -27,7 +23,6 @@
 #include "records.h"
 #include "mxbpf_lines.h"
 #include "mxbpf_neighbours.h"
-#include "unit.h"
 
 #define API	  MXBPF_CLASS_API
 #define OP	  MXBPF_CLASS_OPERATOR

@@ -6,7 +6,6 @@
 #include "feature/steps/steps.h"
 #include "mxbpf_sched.h"
 #include "gpu_records.h"
-#include "unit.h"
 
 #define OP MXBPF_CLASS_OPERATOR
 

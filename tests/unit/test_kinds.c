@@ -10,8 +10,6 @@
 #include "mxbpf_gauge.h"
 #include "unit.h"
 
-#include <string.h>
-
 #include "mxbpf_memory.h"
 #include "mxbpf_kv.h"
 #include "mxbpf_loss.h"

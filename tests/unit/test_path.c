@@ -4,7 +4,6 @@
 
 #include "mxbpf_step.h"
 #include "gpu_records.h"
-#include "unit.h"
 
 #define OP MXBPF_CLASS_OPERATOR
 

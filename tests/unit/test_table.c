@@ -2,8 +2,6 @@
 /* Tables that are described once: rows, sums, copies, and records that describe themselves. */
 #include "table/table.h"
 
-#include <string.h>
-
 #include "model/feature.h"
 #include "records/kinds.h"
 #include "unit.h"

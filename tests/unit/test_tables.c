@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests the views that print tables. Runs in the top folder: reads tests/golden/mxnet and share/. */
-#include "view/view.h"
-
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/fmt.h"
 #include "mxbpf_kv.h"
 #include "mxbpf_step.h"
 #include "rendered.h"
 #include "schema.h"
-#include "unit.h"
 
 static void feed_counter(struct mdl *m, unsigned cls, enum mxbpf_tally_id id, uint64_t value)
 {

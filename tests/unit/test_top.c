@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests the rows of the live view over many seconds. tests/top.bats has the screen. */
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "feature/raised/raised.h"
 #include "feature/sample/sample.h"
 #include "feature/threads/threads.h"
 #include "records.h"
 #include "top/top.h"
-#include "unit.h"
 #include "view/sheet.h"
 
 #define SECOND_NS 1000000000ull
