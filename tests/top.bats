@@ -402,9 +402,9 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 	keys q
 	ends
 	expect_same 'exit 0' "$(<ended)"
-	run "$MXBPF" top --pid "$READY_PID" --table gpu.idel
+	run "$MXBPF" top --pid "$READY_PID" --table gpu.nothing
 	expect_status 2
-	expect_re "--table: 'gpu.idel' is not one of .*, gpu\.kernels, .*\.idle, .*, threads, .*, machine\.gauges$" "$output"
+	expect_re "--table: 'gpu.nothing' is not one of .*, gpu\.kernels, .*\.idle, .*, threads, .*, machine\.gauges$" "$output"
 }
 
 @test "With --gpu, the head says how busy the GPU was" {
