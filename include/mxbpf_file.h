@@ -52,7 +52,7 @@
  *      times off the CPU, lines, instants, user counters, waits for operators, rates of GPUs, operators by shapes on
  *      GPUs and counters of kernels. Their rows in earlier recordings are still read (user/records/old.c).
  * 3.1: more tables that are written so: waits for GPUs, launches of processes, lives of
- *      operators and calls of parameter stores
+ *      operators, calls of parameter stores, and calls of CUDA for memory
  */
 #define MXBPF_FILE_MAJOR  3
 #define MXBPF_FILE_MINOR  1

@@ -99,8 +99,7 @@ struct mxbpf_mem_holder {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_mem_holder) == 72);
 
-#define MXBPF_GPU_ALLOC	    ((enum mxbpf_kind)64) /* agent: a call allocated or freed memory, struct mxbpf_gpu_alloc */
-#define MXBPF_AGG_GPU_ALLOC ((enum mxbpf_kind)65) /* user: a row of such calls, struct mxbpf_agg_gpu_alloc */
+#define MXBPF_GPU_ALLOC ((enum mxbpf_kind)64) /* agent: a call allocated or freed memory, struct mxbpf_gpu_alloc */
 
 enum mxbpf_gpu_alloc_flag {
 	MXBPF_GPU_ALLOC_FREED = 1 << 0,
@@ -124,21 +123,6 @@ struct mxbpf_gpu_alloc {
 	__u8 pad[2];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_alloc) == 80);
-
-/* Such calls of one process, name, kind of memory and owner, that is the operator around them. Since 2.2. */
-struct mxbpf_agg_gpu_alloc {
-	struct mxbpf_rec h; /* ts_ns: 0 */
-	__u64 name_id;
-	__u64 op_id, stack_id; /* innermost operator around the calls, and its Python stack; 0: none */
-	__u64 count, failed;
-	__u64 alloc_bytes, free_bytes;
-	__u64 total_ns, max_ns;
-	__u64 pool_peak_bytes; /* most bytes of the pool */
-	__u32 device;
-	__u8 kind; /* enum mxbpf_memory_kind */
-	__u8 pad[3];
-};
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_gpu_alloc) == 104);
 
 #define MXBPF_GPU_USED ((enum mxbpf_kind)71) /* user: what the driver says, struct mxbpf_gpu_used */
 

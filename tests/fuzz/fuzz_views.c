@@ -77,7 +77,6 @@ static const size_t bytes_of[] = {
 	[MXBPF_MEM_FAILED] = sizeof(struct mxbpf_mem_failed),
 	[MXBPF_MEM_HOLDER] = sizeof(struct mxbpf_mem_holder),
 	[MXBPF_GPU_ALLOC] = sizeof(struct mxbpf_gpu_alloc),
-	[MXBPF_AGG_GPU_ALLOC] = sizeof(struct mxbpf_agg_gpu_alloc),
 	[MXBPF_GPU_INSIDE] = sizeof(struct mxbpf_gpu_inside),
 	[MXBPF_GPU_USED] = sizeof(struct mxbpf_gpu_used),
 	[MXBPF_INSTANT] = sizeof(struct mxbpf_instant),

@@ -70,6 +70,12 @@ struct roof {
 	struct mxbpf_rec h;
 	__u64 name_id, args_id, calls, total[5], self[5];
 };
+struct gpu_alloc {
+	struct mxbpf_rec h;
+	__u64 name_id, op_id, stack_id, count, failed, alloc_bytes, free_bytes, total_ns, max_ns, pool_peak_bytes;
+	__u32 device;
+	__u8 kind, pad[3];
+};
 struct range {
 	struct mxbpf_rec h;
 	__u64 name_id, range_id, count, total_ns, min_ns, max_ns;
@@ -109,6 +115,9 @@ static const struct {
 	{&(struct roof){HEAD(62, roof), 100, 200, 2, {3, 4, 5, 6, 7}, {8, 9, 10, 11, 12}},
 	 "gpu roofline of 77: name_id=100 args_id=200 calls=2 total=3 total=4 total=5 total=6 total=7 self=8 self=9 "
 	 "self=10 self=11 self=12\n"},
+	{&(struct gpu_alloc){HEAD(65, gpu_alloc), 100, 200, 300, 2, 3, 4, 5, 9, 8, 7, 6, 3, {0}},
+	 "memory calls of 77: name_id=100 operator_id=200 stack_id=300 gpu=6 memory=3 count=2 failed=3 alloc_bytes=4 "
+	 "free_bytes=5 total_ns=9 max_ns=8 pool_peak_bytes=7\n"},
 	{&(struct range){HEAD(69, range), 100, 200, 2, 9, 4, 5},
 	 "kernels by range of 77: name_id=100 range_id=200 count=2 total_ns=9 min_ns=4 max_ns=5\n"},
 	{&(struct metrics){HEAD(74, metrics), 100, 2, 9, 4, 5, 0, {{6, 7, 1, 2}, [11] = {8, 9, 1, 2}}},

@@ -103,6 +103,9 @@ struct mdl_feature {
 	void (*merge_row)(struct mdl_row *to, const struct mdl_row *from);
 	void (*own_row)(struct mdl_row *row);
 
+	/* Adds what is pending to copies of its tables, which outputs and recordings get. They are in the order of
+	 * `tables`. */
+	int (*finish)(const struct mdl *m, struct tbl *copies);
 	/* Appends records that make the same state when they are folded into an empty model. */
 	int (*emit)(const struct mdl *m, struct buf *out);
 	/* Copies the state into a new model. docs/internals.md says what a copy may lack. */
@@ -146,6 +149,13 @@ uint32_t mdl_table_place(struct mdl *m, const struct mdl_feature *f, const struc
 void *mdl_table_row(struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def, const void *like);
 /* Copies the tables of a feature, which has no rows in `to`. 0 or -ENOMEM. */
 int mdl_tables_copy(struct mdl *to, const struct mdl *from, const struct mdl_feature *f);
+
+/*
+ * Copies the tables of a feature with what is pending. A table without rows has def NULL. Returns 0 or -ENOMEM; the
+ * caller frees the copies in both cases.
+ */
+int mdl_tables_finished(const struct mdl *m, const struct mdl_feature *f, struct tbl copies[MDL_FEATURE_TABLES]);
+void mdl_tables_fini(struct tbl copies[MDL_FEATURE_TABLES]);
 
 /* Call these functions of all features. Return 0 or -ENOMEM. */
 int mdl_see_device(struct mdl *m);

@@ -279,14 +279,36 @@ int features_window(struct mdl *m)
 	return err;
 }
 
-static int emit_tables(const struct mdl *m, const struct mdl_feature *f, struct buf *out)
+int mdl_tables_finished(const struct mdl *m, const struct mdl_feature *f, struct tbl copies[MDL_FEATURE_TABLES])
 {
 	const struct tbl *t = features_slot_of(m, f)->tables;
 	unsigned i;
 	int err = 0;
 
+	for (i = 0; i < MDL_FEATURE_TABLES; i++)
+		copies[i] = (struct tbl){.def = t[i].def};
+	for (i = 0; !err && i < MDL_FEATURE_TABLES; i++)
+		err = t[i].def ? tbl_copy(&copies[i], &t[i]) : 0;
+	return err || !f->finish || !has_state(m, f) ? err : f->finish(m, copies);
+}
+
+void mdl_tables_fini(struct tbl copies[MDL_FEATURE_TABLES])
+{
+	unsigned i;
+
+	for (i = 0; i < MDL_FEATURE_TABLES; i++)
+		tbl_fini(&copies[i]);
+}
+
+static int emit_tables(const struct mdl *m, const struct mdl_feature *f, struct buf *out)
+{
+	struct tbl t[MDL_FEATURE_TABLES];
+	int err = mdl_tables_finished(m, f, t);
+	unsigned i;
+
 	for (i = 0; !err && i < MDL_FEATURE_TABLES; i++)
 		err = t[i].def ? tbl_emit(&t[i], out) : 0;
+	mdl_tables_fini(t);
 	return err;
 }
 

@@ -58,6 +58,11 @@ static const struct old_kind old_kinds[] = {
 	[62] = {120, "gpu roofline", COLUMNS(
 		ID("name_id", 16, SPAN), ID("args_id", 24, ARGS), VALUE("calls", 32, 8), VALUE("total", 40, 40),
 		VALUE("self", 80, 40))},
+	[65] = {104, "memory calls", COLUMNS(
+		ID("name_id", 16, SPAN), ID("operator_id", 24, SPAN), ID("stack_id", 32, STACK), VALUE("count", 40, 8),
+		VALUE("failed", 48, 8), VALUE("alloc_bytes", 56, 8), VALUE("free_bytes", 64, 8),
+		VALUE("total_ns", 72, 8), VALUE("max_ns", 80, 8), VALUE("pool_peak_bytes", 88, 8), VALUE("gpu", 96, 4),
+		VALUE("memory", 100, 1))},
 	[69] = {64, "kernels by range", COLUMNS(
 		ID("name_id", 16, SPAN), ID("range_id", 24, SPAN), VALUE("count", 32, 8), VALUE("total_ns", 40, 8),
 		VALUE("min_ns", 48, 8), VALUE("max_ns", 56, 8))},

@@ -111,23 +111,27 @@ static void fill_all(const struct view *s, const struct view_sheet *sh, const st
 
 int view_make_stored(const struct view *s, const struct view_sheet *sh, void *table)
 {
-	const struct tbl *t = mdl_table_of(s->in->model, sh->feature, sh->stored);
+	struct tbl tables[MDL_FEATURE_TABLES], *t = tables;
 	struct order order = order_of(s, sh);
 	struct view_list *list = table;
+	int err = mdl_tables_finished(s->in->model, sh->feature, tables);
 	char *row;
 	size_t i;
 
-	list->all = t ? tbl_count(t) : 0;
-	list->rows = row = calloc(list->all + 1, sh->row_bytes);
-	if (!row)
-		return -ENOMEM;
-	for (i = 0; i < list->all; i++, row += sh->row_bytes) {
+	while (t < tables + MDL_FEATURE_TABLES - 1 && t->def != sh->stored)
+		t++;
+	list->all = !err && t->def == sh->stored ? tbl_count(t) : 0;
+	list->rows = row = err ? NULL : calloc(list->all + 1, sh->row_bytes);
+	for (i = 0; row && i < list->all; i++, row += sh->row_bytes) {
 		memcpy(row, tbl_at(t, i), sh->stored->row_bytes);
 		if (sh->sum_at && !i)
 			memcpy((char *)table + sh->sum_at, row, sh->stored->row_bytes);
 		else if (sh->sum_at)
 			tbl_merge(sh->stored, (char *)table + sh->sum_at, row);
 	}
+	mdl_tables_fini(tables);
+	if (!row)
+		return -ENOMEM;
 	fill_all(s, sh, list);
 	if (sh->joins) {
 		list->all = stored_join(sh, list->rows, list->all);

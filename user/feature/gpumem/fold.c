@@ -16,7 +16,6 @@
 #define SPANS_KEPT 8192u /* a power of two: 384 KiB */
 #define CALLS_KEPT 1024u /* calls whose operator may still end; older ones count with the one that was found */
 #define STORED_MAX 1024u /* devices of processes */
-#define ROWS_MAX   4096	 /* further rows have no operator */
 
 struct kept_span {
 	uint64_t start_ns, end_ns, name_id, stack_id;
@@ -30,8 +29,6 @@ struct state {
 	struct kept_span *spans; /* owned, a ring; NULL: there was no sign of a GPU */
 	uint64_t nspans;
 	struct buf calls; /* struct call */
-	struct hash row_index;
-	struct buf rows; /* struct mxbpf_agg_gpu_alloc */
 	struct gpumem_regions regions;
 	struct buf stored; /* struct mxbpf_gpu_inside */
 };
@@ -55,47 +52,13 @@ static int device(struct mdl *m)
 
 /* ---- rows */
 
-static uint64_t mix(uint64_t h, uint64_t v)
-{
-	h = (h ^ v) * 0x9e3779b97f4a7c15ull;
-	return h ^ h >> 29;
-}
-
-static int add_row(struct hash *index, struct buf *rows, const struct mxbpf_agg_gpu_alloc *from)
-{
-	const bool full = buf_count(rows, *from) >= ROWS_MAX;
-	const uint64_t op_id = full ? 0 : from->op_id, stack_id = full ? 0 : from->stack_id;
-	const uint64_t place = (uint64_t)from->h.tgid << 32 | from->device;
-	struct mxbpf_agg_gpu_alloc *to;
-	bool added;
-
-	to = mdl_item_put(index, rows, mix(mix(from->name_id, op_id), stack_id), place, sizeof(*to), &added);
-	if (!to)
-		return -ENOMEM;
-	if (added)
-		*to = (struct mxbpf_agg_gpu_alloc){
-			.h = {.kind = MXBPF_AGG_GPU_ALLOC, .size = sizeof(*to), .tgid = from->h.tgid},
-			.name_id = from->name_id,
-			.op_id = op_id,
-			.stack_id = stack_id,
-			.device = from->device};
-	to->kind = from->kind ? from->kind : to->kind;
-	add_sat(&to->count, from->count);
-	add_sat(&to->failed, from->failed);
-	add_sat(&to->alloc_bytes, from->alloc_bytes);
-	add_sat(&to->free_bytes, from->free_bytes);
-	add_sat(&to->total_ns, from->total_ns);
-	to->max_ns = from->max_ns > to->max_ns ? from->max_ns : to->max_ns;
-	to->pool_peak_bytes = from->pool_peak_bytes > to->pool_peak_bytes ? from->pool_peak_bytes : to->pool_peak_bytes;
-	return 0;
-}
-
-static int gpumem_add_call(struct hash *index, struct buf *rows, const struct call *c)
+static struct gpumem_row gpumem_row_of(const struct call *c)
 {
 	const struct mxbpf_gpu_alloc *a = &c->a;
 	const bool failed = a->flags & MXBPF_GPU_ALLOC_FAILED, freed = a->flags & MXBPF_GPU_ALLOC_FREED;
-	const struct mxbpf_agg_gpu_alloc one = {
-		.h.tgid = a->h.tgid,
+
+	return (struct gpumem_row){
+		.tgid = a->h.tgid,
 		.name_id = a->name_id,
 		.op_id = c->op_id,
 		.stack_id = c->stack_id,
@@ -109,8 +72,6 @@ static int gpumem_add_call(struct hash *index, struct buf *rows, const struct ca
 		.device = a->device,
 		.kind = failed ? MXBPF_MEMORY_UNKNOWN : a->kind,
 	};
-
-	return add_row(index, rows, &one);
 }
 
 /* ---- joining */
@@ -163,15 +124,18 @@ static uint32_t gpumem_device_of(const struct state *t, const struct mxbpf_gpu_a
 }
 
 /* The older half of the calls counts. */
-static int gpumem_settle(struct state *t)
+static int gpumem_settle(struct mdl *m, struct state *t)
 {
 	const size_t n = buf_count(&t->calls, struct call), gone = n / 2;
 	struct call *c = (struct call *)t->calls.data;
+	struct gpumem_row one;
 	size_t i;
 
-	for (i = 0; i < gone; i++)
-		if (gpumem_add_call(&t->row_index, &t->rows, &c[i]))
+	for (i = 0; i < gone; i++) {
+		one = gpumem_row_of(&c[i]);
+		if (mdl_table_add(m, &feature_gpumem, &gpumem_table, &one))
 			return -ENOMEM;
+	}
 	memmove(c, c + gone, (n - gone) * sizeof(*c));
 	t->calls.len -= gone * sizeof(*c);
 	return 0;
@@ -190,17 +154,7 @@ static int gpumem_fold(struct mdl *m, const struct mxbpf_rec *rec)
 		gpumem_look_at(&c, &t->spans[i]);
 	if (buf_put(&t->calls, &c, sizeof(c)))
 		return -ENOMEM;
-	return buf_count(&t->calls, struct call) > CALLS_KEPT ? gpumem_settle(t) : 0;
-}
-
-static int fold_row(struct mdl *m, const struct mxbpf_rec *rec)
-{
-	const struct mxbpf_agg_gpu_alloc *r = (const void *)rec;
-	struct state *t = gpumem_state_of(m);
-
-	if (!t || mdl_expect_name(m, r->name_id) || mdl_expect_name(m, r->op_id))
-		return -ENOMEM;
-	return add_row(&t->row_index, &t->rows, r);
+	return buf_count(&t->calls, struct call) > CALLS_KEPT ? gpumem_settle(m, t) : 0;
 }
 
 /* Reports come before the first sign of a GPU, too. */
@@ -246,29 +200,28 @@ static int fold_stored(struct mdl *m, const struct mxbpf_rec *rec)
 
 /* ---- the state */
 
-int gpumem_rows(const struct mdl *m, struct buf *out)
+/* Calls whose operator may still end count with the one that was found. */
+static int gpumem_finish(const struct mdl *m, struct tbl *copies)
 {
 	const struct state *t = mdl_state_of(m, &feature_gpumem);
-	struct hash index = {0};
-	struct buf rows = {0};
+	struct gpumem_row one;
+	bool added;
 	size_t i;
-	int err;
 
-	if (!t)
-		return 0;
-	err = mdl_items_copy(&index, &rows, &t->row_index, &t->rows);
-	for (i = 0; !err && i < buf_count(&t->calls, struct call); i++)
-		err = gpumem_add_call(&index, &rows, buf_at(&t->calls, const struct call, i));
-	err = err ? err : buf_put(out, rows.data, rows.len);
-	mdl_items_fini(&index, &rows);
-	return err;
+	copies->def = &gpumem_table;
+	for (i = 0; i < buf_count(&t->calls, struct call); i++) {
+		one = gpumem_row_of(buf_at(&t->calls, const struct call, i));
+		if (!tbl_add(copies, &one, &added))
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 static int gpumem_emit(const struct mdl *m, struct buf *out)
 {
 	const struct mxbpf_mem_time *t;
 	struct mxbpf_gpu_inside one;
-	int err = gpumem_rows(m, out);
+	int err = 0;
 	size_t i;
 
 	for (i = 0; !err && (t = memory_device(m, i)); i++) {
@@ -286,10 +239,9 @@ static int gpumem_copy(struct mdl *to, const struct mdl *from)
 	const struct state *f = mdl_state_of(from, &feature_gpumem);
 	struct state *t = gpumem_state_of(to);
 
-	if (!t || buf_put(&t->calls, f->calls.data, f->calls.len) || gpumem_regions_copy(&t->regions, &f->regions) ||
-	    buf_put(&t->stored, f->stored.data, f->stored.len))
+	if (!t || buf_put(&t->calls, f->calls.data, f->calls.len) || gpumem_regions_copy(&t->regions, &f->regions))
 		return -ENOMEM;
-	return mdl_items_copy(&t->row_index, &t->rows, &f->row_index, &f->rows);
+	return buf_put(&t->stored, f->stored.data, f->stored.len);
 }
 
 /* Calls count in the interval in which they came. Spans go on, because a later call may lie in one of them. */
@@ -310,12 +262,9 @@ static int gpumem_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 
 static int processes(const struct mdl *m, mdl_process_fn fn, void *ctx)
 {
-	struct buf rows = {0};
-	int err = gpumem_rows(m, &rows);
+	const struct state *t = mdl_state_of(m, &feature_gpumem);
 
-	err = err ? err : mdl_items_processes(&rows, sizeof(struct mxbpf_agg_gpu_alloc), fn, ctx);
-	buf_fini(&rows);
-	return err;
+	return mdl_items_processes(&t->calls, sizeof(struct call), fn, ctx);
 }
 
 static void gpumem_fini(struct mdl *m)
@@ -326,14 +275,15 @@ static void gpumem_fini(struct mdl *m)
 	buf_fini(&t->calls);
 	gpumem_regions_fini(&t->regions);
 	buf_fini(&t->stored);
-	mdl_items_fini(&t->row_index, &t->rows);
 	*t = (struct state){0};
 }
 
 const struct mdl_feature feature_gpumem = {
 	.state_bytes = sizeof(struct state),
 	.by_process = true, /* each process numbers its devices itself */
-	.kinds = {{MXBPF_GPU_ALLOC, gpumem_fold}, {MXBPF_AGG_GPU_ALLOC, fold_row}, {MXBPF_GPU_INSIDE, fold_stored}},
+	.kinds = {{MXBPF_GPU_ALLOC, gpumem_fold}, {MXBPF_GPU_INSIDE, fold_stored}},
+	.tables = {{&gpumem_table}},
+	.finish = gpumem_finish,
 	.span = gpumem_span,
 	.device = device,
 	.alloc = alloc,
