@@ -93,6 +93,43 @@ static void test_lives(void)
 	CHECK(sum && life_of(sum, 11, 0, MXBPF_LIFE_RUN)->count == 4);
 }
 
+/* A record of one life whose histogram begins at a value. */
+static int feed_hist(struct mdl *m, unsigned first)
+{
+	const struct mxbpf_table head = {
+		.h = {MXBPF_TABLE, sizeof(head) + 2 * sizeof(head.columns[0]) + 3 * sizeof(__u64), 7, 0},
+		.name = "lives",
+		.ncols = 2,
+		.nrows = 1};
+	const struct mxbpf_table_column columns[] = {{.name = "count", .nvalues = 1},
+						     {.name = "hist", .nvalues = 2, .first = first}};
+	const __u64 cells[] = {1, 2, 3};
+	FREED(buf_fini) struct buf b = {0};
+
+	CHECK(!buf_put(&b, &head, sizeof(head)) && !buf_put(&b, columns, sizeof(columns)) &&
+	      !buf_put(&b, cells, sizeof(cells)));
+	return mdl_feed(m, b.data, b.len);
+}
+
+static void test_hist(void)
+{
+	static const unsigned beyond[] = {MXBPF_HIST_BUCKETS - 1, MXBPF_HIST_BUCKETS, UINT32_MAX, UINT32_MAX - 1};
+	FREED(model_freed) struct mdl *m = mdl_new();
+	const uint64_t *hist;
+	unsigned i;
+	size_t n;
+
+	TEST("a histogram in a record can begin anywhere, and one that ends beyond the last bucket is left out")
+	for (i = 0; i < sizeof(beyond) / sizeof(beyond[0]); i++)
+		CHECK(!feed_hist(m, beyond[i]));
+	CHECK(!feed_hist(m, MXBPF_HIST_BUCKETS - 2));
+	CHECK(life_rows(m, &n)->count == 5 && n == 1);
+	hist = life_rows(m, &n)->hist;
+	CHECK(hist[MXBPF_HIST_BUCKETS - 2] == 2 && hist[MXBPF_HIST_BUCKETS - 1] == 3);
+	for (i = 0; i < MXBPF_HIST_BUCKETS - 2; i++)
+		CHECK(!hist[i]);
+}
+
 static void test_waits(void)
 {
 	struct mxbpf_wait r[] = {waited(1, 11, 0, MXBPF_WAIT_OPERATOR, 10), waited(1, 11, 0, MXBPF_WAIT_OPERATOR, 30),
@@ -122,6 +159,7 @@ static void test_waits(void)
 int main(void)
 {
 	test_lives();
+	test_hist();
 	test_waits();
 	UNIT_MAIN_END;
 }
