@@ -166,7 +166,7 @@ static void test_table(void)
 static void test_next_table(void)
 {
 	static const struct sample_row sample = {.count = 1, .tgid = 77};
-	static const struct mxbpf_agg_raised raised = {.count = 1, .h.tgid = 77};
+	static const struct raised_row raised = {.count = 1, .tgid = 77};
 	static const struct thread_use thread = {77, 1, 500 * MS, 0, 10};
 	static const struct {
 		int step;
