@@ -47,7 +47,7 @@ int regs_read(const struct regs *r, struct buf *out)
 static struct bpf_link *regs_attach(const struct bpf_program *prog, pid_t tgid)
 {
 	union bpf_iter_link_info info = {.task.pid = (__u32)tgid};
-	DECLARE_LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
+	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
 	struct bpf_link *link = bpf_program__attach_iter(prog, &opts);
 
 	return link ? link : bpf_program__attach_iter(prog, NULL);

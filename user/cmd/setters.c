@@ -233,24 +233,15 @@ static bool table_is_of_top(const struct view_sheet *sh)
 	return !opt->name && c->bytes;
 }
 
-/* The answer to a wrong name has those that there are, with the part before the dot once: "gpu.kernels, .copies". */
 int cmd_set_table(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	bool (*fits)(const struct view_sheet *) = opt->commands & CMD_BIT_DIFF ? cmp_has_table : table_is_of_top;
-	const struct view_sheet *const *sh, *before = NULL;
-	char all[sizeof(e->why)] = "", name[VIEW_SHEET_BYTES];
-	size_t len = 0, from;
+	char all[sizeof(e->why)];
 
 	o->table = view_sheet_find(text, strlen(text));
 	if (o->table && fits(o->table))
 		return 0;
-	for (sh = view_sheets; *sh && len < sizeof(all); sh++) {
-		if (!view_sheet_name(*sh, name) || !fits(*sh))
-			continue;
-		from = before && !strcmp(before->member, (*sh)->member) ? strlen(before->member) : 0;
-		len += (size_t)snprintf(all + len, sizeof(all) - len, "%s%s", len ? ", " : "", name + from);
-		before = *sh;
-	}
+	view_sheet_list(fits, all, sizeof(all));
 	return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.20s' is not one of %s", opt->name, text, all);
 }
 

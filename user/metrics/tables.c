@@ -175,13 +175,15 @@ int met_take_tables(struct met *m, const struct mdl_interval *in)
 {
 	static const struct view_ops ops = {.name = "metrics", .sheet = take_sheet};
 	static const struct view_opts opts;
-	struct taking t = {.s = {.ops = &ops, .opts = &opts}, .m = m, .in = in};
+	const struct view_input input = {.session = in->session, .model = in->model};
+	struct err e = {0};
+	struct taking t = {.s = {.ops = &ops, .in = &input, .opts = &opts, .err = &e}, .m = m, .in = in};
 	const struct view_sheet *const *sh;
 	int err = 0;
 
 	make_families();
 	for (sh = view_sheets; !err && *sh; sh++)
 		if (!(*sh)->of_class && has_metrics(*sh))
-			err = view_read_sheet(&t.s, in, *sh);
+			err = view_write_sheet(&t.s, *sh);
 	return err;
 }

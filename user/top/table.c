@@ -221,7 +221,9 @@ int top_take_table(struct top *t, const struct mdl_interval *in)
 {
 	static const struct view_ops ops = {.name = "top", .people = true, .sheet = table_take_sheet};
 	static const struct view_opts opts = {.top = TABLE_ROWS};
-	struct taking k = {.s = {.ops = &ops, .opts = &opts}, .t = t};
+	const struct view_input input = {.session = in->session, .model = in->model};
+	struct err e = {0};
+	struct taking k = {.s = {.ops = &ops, .in = &input, .opts = &opts, .err = &e}, .t = t};
 	unsigned tries = TABLES_MAX;
 	int err = 0;
 
@@ -231,7 +233,7 @@ int top_take_table(struct top *t, const struct mdl_interval *in)
 		if (t->table.step)
 			table_go(t);
 		k.name = NULL;
-		err = view_read_sheet(&k.s, in, t->table.of);
+		err = view_write_sheet(&k.s, t->table.of);
 	} while (!err && !k.n && t->table.step && --tries);
 	t->table.step = 0;
 	return err;

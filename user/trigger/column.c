@@ -116,9 +116,11 @@ bool trg_judge_column(const struct trg *t, const struct mdl_interval *in, char w
 {
 	static const struct view_ops ops = {.name = "condition", .sheet = look_at_rows};
 	static const struct view_opts opts;
-	struct look l = {.s = {.ops = &ops, .opts = &opts}, .t = t, .why = why};
+	const struct view_input input = {.session = in->session, .model = in->model};
+	struct err e = {0};
+	struct look l = {.s = {.ops = &ops, .in = &input, .opts = &opts, .err = &e}, .t = t, .why = why};
 
 	if (cost_lacks_memory(in->model) && !strcmp(t->sheet->member, "memory"))
 		return false;
-	return !view_read_sheet(&l.s, in, t->sheet) && l.found;
+	return !view_write_sheet(&l.s, t->sheet) && l.found;
 }

@@ -25,6 +25,21 @@ const struct view_sheet *view_sheet_find(const char *name, size_t len)
 	return NULL;
 }
 
+void view_sheet_list(bool (*fits)(const struct view_sheet *), char *to, size_t size)
+{
+	const struct view_sheet *const *sh, *before = NULL;
+	char name[VIEW_SHEET_BYTES];
+	size_t len = 0, from;
+
+	for (sh = view_sheets; *sh && len < size; sh++) {
+		if (!view_sheet_name(*sh, name) || !fits(*sh))
+			continue;
+		from = before && !strcmp(before->member, (*sh)->member) ? strlen(before->member) : 0;
+		len += (size_t)snprintf(to + len, size - len, "%s%s", len ? ", " : "", name + from);
+		before = *sh;
+	}
+}
+
 uint32_t view_row_process(const struct view_sheet *sh, const void *row)
 {
 	const struct tbl_column *c;
@@ -46,14 +61,4 @@ bool view_is_known(const struct view *s, const struct tbl_column *c, const void 
 	return view_is_asked(s, c) && view_has_value(c, row) &&
 	       !(c->metric && c->metric->of_calls && cost_lacks_iterations(s->in->model)) &&
 	       (view_is_double(c) || c->flags & TBL_SIGNED || view_cell_number(c, row) != TBL_UNKNOWN);
-}
-
-int view_read_sheet(struct view *s, const struct mdl_interval *in, const struct view_sheet *sh)
-{
-	const struct view_input input = {.session = in->session, .model = in->model};
-	struct err e = {0};
-
-	s->in = &input;
-	s->err = &e;
-	return view_write_sheet(s, sh);
 }

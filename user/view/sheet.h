@@ -170,8 +170,8 @@ int view_write_sheet(struct view *s, const struct view_sheet *sh);
 /* Writes the name of a table in JSON: "gpu.idle". Returns NULL if the table has none. */
 const char *view_sheet_name(const struct view_sheet *sh, char name[VIEW_SHEET_BYTES]);
 const struct view_sheet *view_sheet_find(const char *name, size_t len); /* by this name; NULL: there is none */
-/* Makes a table of an interval for s->ops->sheet(). The caller sets ops and opts. 0 or -errno. */
-int view_read_sheet(struct view *s, const struct mdl_interval *in, const struct view_sheet *sh);
+/* Lists the names of tables that fit, with the part before a dot once: "gpu.kernels, .copies". */
+void view_sheet_list(bool (*fits)(const struct view_sheet *), char *to, size_t size);
 /* Returns the process of a row, or 0 if the table does not tell. */
 uint32_t view_row_process(const struct view_sheet *sh, const void *row);
 /* Returns whether the numbers of two windows add up, so that the number of one window is a rate. */
