@@ -51,8 +51,8 @@
  *      written so as empty: OpenMP teams, samples, calls that an exception left, backward times, kernels by range,
  *      times off the CPU, lines, instants, user counters, waits for operators, rates of GPUs, operators by shapes on
  *      GPUs and counters of kernels. Their rows in earlier recordings are still read (user/records/old.c).
- * 3.1: more tables that are written so: waits for GPUs, launches of processes, lives of
- *      operators, calls of parameter stores, and calls of CUDA for memory
+ * 3.1: more tables that are written so: waits for GPUs, launches of processes, lives of operators, calls of parameter
+ *      stores, and calls of CUDA for memory. No release wrote 3.0, whose readers would show these as empty.
  */
 #define MXBPF_FILE_MAJOR  3
 #define MXBPF_FILE_MINOR  1

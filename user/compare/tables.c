@@ -110,8 +110,18 @@ static void drop_columns(struct cmp_table *of)
 	of->nnumbers = numbers;
 }
 
-static int put_key(const struct view *s, const struct tbl_column *c, const void *row, struct buf *to)
+/* "process 1234" names one without a rank. No other recording has this number. */
+static bool names_process(struct view_text text, uint32_t tgid)
 {
+	char number[32];
+	const int n = snprintf(number, sizeof(number), "process %" PRIu32, tgid);
+
+	return text.data && memmem(text.data, text.len, number, (size_t)n);
+}
+
+static int put_key(const struct taking *k, const struct tbl_column *c, const void *row, struct buf *to)
+{
+	const struct view *s = &k->s;
 	char cell[TBL_CELL_BYTES] = "";
 	struct view_text text = view_word(cell);
 
@@ -121,6 +131,8 @@ static int put_key(const struct view *s, const struct tbl_column *c, const void 
 		text = view_people_text(s, c, row, cell);
 	else if (!isnan(view_cell_value(c, row)))
 		text.len = (size_t)snprintf(cell, sizeof(cell), "%" PRIu64, view_cell_number(c, row));
+	if (names_process(text, view_row_process(k->of->sheet, row)))
+		text.len = 0;
 	return (text.data && buf_put(to, text.data, strnlen(text.data, text.len))) || buf_put(to, "", 1) ? -ENOMEM : 0;
 }
 
@@ -158,11 +170,11 @@ static int take_row(struct taking *k, const void *row)
 	unsigned i;
 
 	for (i = 0; i < k->of->nkeys; i++)
-		if (put_key(&k->s, &k->of->key[i], row, &k->t->keys))
+		if (put_key(k, &k->of->key[i], row, &k->t->keys))
 			return -ENOMEM;
 	place = place_of(k, keys);
 	for (i = 0; place != SIZE_MAX && i < k->of->nnumbers; i++) {
-		v = view_cell_value(&k->of->number[i], row);
+		v = view_is_known(&k->s, &k->of->number[i], row) ? view_cell_value(&k->of->number[i], row) : NAN;
 		to = buf_at(&k->t->sums, double, (place + i) * k->runs + k->run);
 		if (!is_level(&k->of->number[i]) || isnan(v))
 			*to += v; /* what is not known makes the sum unknown */
@@ -256,7 +268,7 @@ static void compare_value(const struct cmp_tables *t, struct cmp_value *v, const
 	most = fmax(fabs(v->value[CMP_A]), fabs(v->value[CMP_B]));
 	variance = fmax(variance, fmax(most * least, most * most * 1e-4)) * (1. / of->n[CMP_A] + 1. / of->n[CMP_B]);
 	x = (v->value[CMP_B] - v->value[CMP_A]) / sqrt(variance);
-	v->p = t->several && isfinite(x) ? cmp_student(x, runs - 2) : 1;
+	v->p = t->several && !t->slices && isfinite(x) ? cmp_student(x, runs - 2) : 1;
 }
 
 static double distance(const struct cmp_value *v)
@@ -293,7 +305,7 @@ static int judge(struct cmp_tables *t)
 	cmp_holm(p, n);
 	for (i = 0; i < n; i++) {
 		v[i].p = p[i];
-		v[i].certain = p[i] < CMP_LEVEL && (!v[i].change || fabs(v[i].change) >= CMP_FLOOR);
+		v[i].certain = p[i] < CMP_LEVEL && (!v[i].value[CMP_A] || fabs(v[i].change) >= CMP_FLOOR);
 	}
 	free(p);
 	if (n)
@@ -343,11 +355,11 @@ int cmp_tables_make(struct cmp_tables *t, const struct cmp_sides *of, const stru
 		t->n += (!only || only == *sh) && describe(&t->table[t->n], *sh);
 	for (i = 0; i < t->n && !err; i++)
 		err = take_table(t, &t->table[i], of, e);
-	for (k = 0; k < buf_count(&t->values, struct cmp_value); k++)
+	for (k = 0; !err && k < buf_count(&t->values, struct cmp_value); k++)
 		compare_value(t, buf_at(&t->values, struct cmp_value, k), of);
 	if (!err && judge(t))
 		err = err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	if (!err)
+	if (!err && !t->slices)
 		find_most(t, r);
 	return err;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "base/whole.h"
 #include "compare/show.h"
 #include "compare/tables.h"
 
@@ -72,9 +73,9 @@ static const char *value_text(const struct cmp_value *v, enum cmp_which side, ch
 	if (v->number->type == TBL_COUNT)
 		snprintf(text, sizeof(text), "%.4g", size);
 	else if (v->number->type == TBL_NS)
-		fmt_tight_ns((uint64_t)size, text);
+		fmt_tight_ns(whole(size), text);
 	else
-		fmt_bytes((uint64_t)size, text);
+		fmt_bytes(whole(size), text);
 	snprintf(buf, 24, "%s%.20s", v->value[side] < 0 ? "-" : "", size > 0 ? text : "-");
 	return buf;
 }

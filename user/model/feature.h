@@ -151,10 +151,11 @@ void *mdl_table_row(struct mdl *m, const struct mdl_feature *f, const struct tbl
 int mdl_tables_copy(struct mdl *to, const struct mdl *from, const struct mdl_feature *f);
 
 /*
- * Copies the tables of a feature with what is pending. A table without rows has def NULL. Returns 0 or -ENOMEM; the
- * caller frees the copies in both cases.
+ * Returns the tables of a feature with what is pending: the feature's own, or copies, if something can be. A table
+ * without rows has def NULL. NULL: out of memory. The caller frees the copies in any case.
  */
-int mdl_tables_finished(const struct mdl *m, const struct mdl_feature *f, struct tbl copies[MDL_FEATURE_TABLES]);
+const struct tbl *mdl_tables_finished(const struct mdl *m, const struct mdl_feature *f,
+				      struct tbl copies[MDL_FEATURE_TABLES]);
 void mdl_tables_fini(struct tbl copies[MDL_FEATURE_TABLES]);
 
 /* Call these functions of all features. Return 0 or -ENOMEM. */

@@ -279,7 +279,8 @@ int features_window(struct mdl *m)
 	return err;
 }
 
-int mdl_tables_finished(const struct mdl *m, const struct mdl_feature *f, struct tbl copies[MDL_FEATURE_TABLES])
+const struct tbl *mdl_tables_finished(const struct mdl *m, const struct mdl_feature *f,
+				      struct tbl copies[MDL_FEATURE_TABLES])
 {
 	const struct tbl *t = features_slot_of(m, f)->tables;
 	unsigned i;
@@ -287,9 +288,11 @@ int mdl_tables_finished(const struct mdl *m, const struct mdl_feature *f, struct
 
 	for (i = 0; i < MDL_FEATURE_TABLES; i++)
 		copies[i] = (struct tbl){.def = t[i].def};
+	if (!f->finish || !has_state(m, f))
+		return t;
 	for (i = 0; !err && i < MDL_FEATURE_TABLES; i++)
 		err = t[i].def ? tbl_copy(&copies[i], &t[i]) : 0;
-	return err || !f->finish || !has_state(m, f) ? err : f->finish(m, copies);
+	return err || f->finish(m, copies) ? NULL : copies;
 }
 
 void mdl_tables_fini(struct tbl copies[MDL_FEATURE_TABLES])
@@ -302,13 +305,14 @@ void mdl_tables_fini(struct tbl copies[MDL_FEATURE_TABLES])
 
 static int emit_tables(const struct mdl *m, const struct mdl_feature *f, struct buf *out)
 {
-	struct tbl t[MDL_FEATURE_TABLES];
-	int err = mdl_tables_finished(m, f, t);
+	struct tbl copies[MDL_FEATURE_TABLES];
+	const struct tbl *t = mdl_tables_finished(m, f, copies);
+	int err = t ? 0 : -ENOMEM;
 	unsigned i;
 
 	for (i = 0; !err && i < MDL_FEATURE_TABLES; i++)
 		err = t[i].def ? tbl_emit(&t[i], out) : 0;
-	mdl_tables_fini(t);
+	mdl_tables_fini(copies);
 	return err;
 }
 

@@ -173,10 +173,12 @@ static void put_job(struct top_lines *f, const struct top *t, const struct top_c
 	put_rates(f, t, &sum);
 	put_means(f, t, &sum);
 	put_sentence(f, c, t->finding[0] ? t->finding : "mxbpf found no bottleneck");
-	if (t->minute_lost || t->left_out)
-		top_line(f, "LOSS  %llu events dropped, %llu in the minute; %llu calls of too many names",
+	if (t->minute_lost || t->left_out || t->table.left_out)
+		top_line(f,
+			 "LOSS  %llu events dropped, %llu in the minute; %llu calls of too many names; %llu rows of "
+			 "the table",
 			 (unsigned long long)t->shown_lost, (unsigned long long)t->minute_lost,
-			 (unsigned long long)t->left_out);
+			 (unsigned long long)t->left_out, (unsigned long long)t->table.left_out);
 	if (t->partial)
 		put_sentence(f, c,
 			     "--max-overhead left out probes: calls of rows with * are missing, and iterations may be");
@@ -215,7 +217,10 @@ static void put_views(struct top_lines *f, const struct top *t, const struct top
 
 static bool frame_fits(const struct top *t, const struct top_choice *c, const struct top_row *r)
 {
-	if ((t->job && r->job != t->job && c->view != TOP_JOBS) || (c->filter[0] && !strcasestr(r->name, c->filter)))
+	const bool of_none = c->view == TOP_TABLE && !r->tgid; /* such a row belongs to all jobs */
+
+	if ((t->job && r->job != t->job && c->view != TOP_JOBS && !of_none) ||
+	    (c->filter[0] && !strcasestr(r->name, c->filter)))
 		return false;
 	return c->view == TOP_TABLE ? top_table_has(t, r) : r->alive || r->minute.calls > 0;
 }

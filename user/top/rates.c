@@ -202,7 +202,7 @@ static int take_rows(struct top *t, const struct mdl_interval *in)
 	int err = 0;
 
 	if (!t->frozen)
-		t->left_out = t->cells.len = 0;
+		t->left_out = t->table.left_out = t->cells.len = 0;
 	for (k = 0; k < MDL_NCLASSES; k++) {
 		rows = mdl_rows(in->model, mdl_classes[k].cls, &n);
 		for (i = 0; i < n && !err; i++)

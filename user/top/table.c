@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "base/whole.h"
 #include "view/sheet.h"
 
 #define TABLES_MAX 64
@@ -97,7 +98,7 @@ static void put_rate(const struct tbl_column *c, double rate, char text[TOP_VALU
 	if (c->type == TBL_NS)
 		snprintf(text, TOP_VALUE_BYTES, "%.1f%%", rate / 1e7);
 	else if (c->type == TBL_BYTES)
-		snprintf(text, TOP_VALUE_BYTES, "%s%s/s", rate < 0 ? "-" : "", fmt_bytes((uint64_t)fabs(rate), bytes));
+		snprintf(text, TOP_VALUE_BYTES, "%s%s/s", rate < 0 ? "-" : "", fmt_bytes(whole(fabs(rate)), bytes));
 	else
 		snprintf(text, TOP_VALUE_BYTES, "%.1f", rate);
 }
@@ -158,7 +159,7 @@ static int table_take_row(struct taking *k, const struct view_sheet *sh, const v
 	unsigned i, width;
 
 	if (!to) {
-		k->t->left_out++;
+		k->t->table.left_out++;
 		return 0;
 	}
 	for (i = 0; i < columns->n; i++) {

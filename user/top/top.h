@@ -104,6 +104,7 @@ struct top_any {
 	bool rates;		     /* it has some, so its rows stay for a minute */
 	int step;		     /* 1: the next second goes to the next table with rows; -1: to the one before */
 	unsigned sort;		     /* a column */
+	uint64_t left_out;	     /* rows of the second for which there was no place */
 	struct top_table_columns columns;
 };
 

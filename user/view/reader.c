@@ -8,7 +8,7 @@
 
 const char *view_sheet_name(const struct view_sheet *sh, char name[VIEW_SHEET_BYTES])
 {
-	if (!sh->member || sh->of_class)
+	if (!sh->member || sh->of_class || sh->by_range)
 		return NULL;
 	snprintf(name, VIEW_SHEET_BYTES, "%s%s%s", sh->member, sh->list ? "." : "", sh->list ? sh->list : "");
 	return name;

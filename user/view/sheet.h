@@ -53,6 +53,7 @@ struct view_sheet {
 	bool if_any;	     /* shown only if it has rows; else whenever an option asked for it */
 	bool at_end;	     /* outputs write it last, see view_write_sheet(); JSON indents it deeper */
 	bool of_class;	     /* calls.c makes one for each class of calls; make is NULL */
+	bool by_range;	     /* it needs a model with rows for each range, so that only --by range shows it */
 	/* Returns whether an option asked for the table; CSV then has its columns. The same in all windows of a
 	 * session. */
 	bool (*when)(const struct view *s);

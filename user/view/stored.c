@@ -111,17 +111,17 @@ static void fill_all(const struct view *s, const struct view_sheet *sh, const st
 
 int view_make_stored(const struct view *s, const struct view_sheet *sh, void *table)
 {
-	struct tbl tables[MDL_FEATURE_TABLES], *t = tables;
+	struct tbl copies[MDL_FEATURE_TABLES];
+	const struct tbl *tables = mdl_tables_finished(s->in->model, sh->feature, copies), *t = tables;
 	struct order order = order_of(s, sh);
 	struct view_list *list = table;
-	int err = mdl_tables_finished(s->in->model, sh->feature, tables);
 	char *row;
 	size_t i;
 
-	while (t < tables + MDL_FEATURE_TABLES - 1 && t->def != sh->stored)
+	while (t && t < tables + MDL_FEATURE_TABLES - 1 && t->def != sh->stored)
 		t++;
-	list->all = !err && t->def == sh->stored ? tbl_count(t) : 0;
-	list->rows = row = err ? NULL : calloc(list->all + 1, sh->row_bytes);
+	list->all = t && t->def == sh->stored ? tbl_count(t) : 0;
+	list->rows = row = t ? calloc(list->all + 1, sh->row_bytes) : NULL;
 	for (i = 0; row && i < list->all; i++, row += sh->row_bytes) {
 		memcpy(row, tbl_at(t, i), sh->stored->row_bytes);
 		if (sh->sum_at && !i)
@@ -129,7 +129,7 @@ int view_make_stored(const struct view *s, const struct view_sheet *sh, void *ta
 		else if (sh->sum_at)
 			tbl_merge(sh->stored, (char *)table + sh->sum_at, row);
 	}
-	mdl_tables_fini(tables);
+	mdl_tables_fini(copies);
 	if (!row)
 		return -ENOMEM;
 	fill_all(s, sh, list);

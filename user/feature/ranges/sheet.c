@@ -107,6 +107,7 @@ const struct view_sheet sheet_ranges = {
 	.row_bytes = sizeof(struct kernel),
 	.table_bytes = sizeof(struct view_list),
 	.if_any = true,
+	.by_range = true,
 	.when = ranges_when,
 	.stored = &ranges_kernels,
 	.feature = &feature_ranges,

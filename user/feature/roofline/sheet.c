@@ -170,9 +170,9 @@ static const struct tbl_column columns[] = {
 	{"gpu_total_ns", NULL, "gpu total", TBL_NS, SUM_AT(r.total.gpu_ns), TBL_TIGHT,
 	 .help = "time on the GPU of what these calls launched"},
 	{"gpu_avg_ns", NULL, "avg", TBL_NS, AT(avg_ns), TBL_TIGHT, .name_min = 24, .help = "for a call"},
-	{"flops", NULL, NULL, TBL_COUNT, SUM_AT(flops), TBL_OMIT,
+	{"flops", NULL, NULL, TBL_COUNT, AT(flops), TBL_OMIT,
 	 .help = "floating-point operations of a call, by its shapes; absent if they are few or not known"},
-	{"bytes", NULL, NULL, TBL_BYTES, SUM_AT(bytes), TBL_OMIT,
+	{"bytes", NULL, NULL, TBL_BYTES, AT(bytes), TBL_OMIT,
 	 .help = "bytes of the inputs and outputs of a call, each once: a lower bound of what it moves; absent if not "
 		 "known"},
 	{"flop_per_byte", NULL, "flop/B", TBL_RATIO, AT(intensity), TBL_OMIT | TBL_SIGNIFICANT, SEEN(operations),
