@@ -50,7 +50,7 @@ calls_of() { # PID FILE
 	start_counted a 100 && a=$READY_PID
 	start_counted b 20 && b=$READY_PID
 	start_counted c 3 && c=$READY_PID
-	start_mxbpf --pid "$a,$b" --by process --probes op --format json
+	start_mxbpf --pid "$a,$b,$a" --by process --probes op --format json # a process that is named twice is one
 	call a "$a" 100
 	call b "$b" 20
 	call c "$c" 3

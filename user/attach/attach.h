@@ -28,6 +28,7 @@ struct att_opts {
 	bool sliced;			   /* the caller may call att_slice_open() */
 	bool scans;			   /* the caller may call att_seen_open() */
 	bool agent;			   /* an agent records calls, which the programs do not know */
+	bool few_calls;			   /* it does so in the processes of this object, whose maps are smaller then */
 	bool teams;			   /* the plan has probes for OpenMP parallel regions */
 	bool life;			   /* the plan has probes for the lifecycle of operators */
 	bool held;			   /* allocations record who made them and their addresses */

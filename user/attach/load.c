@@ -147,12 +147,12 @@ static bool any_row(const struct att *a, bool (*is)(const struct mxbpf_row *row)
 }
 
 /*
- * Shrinks maps that no row fills to one entry. The kernel allocates these maps at once. With the agent only ranges, and
- * calls in libraries that are mapped later, nest or end by key.
+ * Shrinks maps that no row fills to one entry. The kernel allocates these maps at once. If the agent records calls,
+ * only ranges, and calls in libraries that are mapped later, nest or end by key.
  */
 static void choose_sizes_by_rows(struct att *a)
 {
-	const unsigned part = a->skel->rodata->cfg_agent ? 4 : 1;
+	const unsigned part = a->few_calls ? 4 : 1;
 
 	bpf_map__set_max_entries(a->skel->maps.open_keys, any_row(a, ends_by_key) ? MXBPF_KEYS_MAX / part : 1);
 	if (!any_row(a, notes))
@@ -188,7 +188,7 @@ static void choose_sizes(struct att *a, unsigned details)
 	if (a->skel->rodata->cfg_memory && details & MXBPF_DETAIL_STACK)
 		bpf_map__set_max_entries(a->skel->maps.pushed_stacks, MXBPF_OUTPUTS_MAX);
 	bpf_map__set_max_entries(a->skel->maps.calls, a->ring_bytes);
-	bpf_map__set_max_entries(a->skel->maps.samples, a->ring_bytes);
+	bpf_map__set_max_entries(a->skel->maps.samples, a->samples_bytes);
 	for (i = 0; i < sizeof(of_args) / sizeof(of_args[0]) && !(details & MXBPF_DETAIL_ARGS); i++)
 		bpf_map__set_max_entries(of_args[i], 1);
 }
@@ -310,7 +310,9 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	if (!o->verbose)
 		backend_quiet();
-	a->ring_bytes = o->ring_bytes ? o->ring_bytes : MXBPF_RING_BYTES / (o->agent ? 2 : 1);
+	a->few_calls = o->few_calls;
+	a->samples_bytes = o->ring_bytes ? o->ring_bytes : MXBPF_RING_BYTES;
+	a->ring_bytes = o->ring_bytes ? o->ring_bytes : MXBPF_RING_BYTES / (o->few_calls ? 2 : 1);
 	a->trap_measured = o->sister && o->sister->trap_measured;
 	a->trap_hit_ns = a->trap_measured ? o->sister->trap_hit_ns : 0;
 	err = choose_backend(a, p, o->backend, e);

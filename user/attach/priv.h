@@ -71,7 +71,8 @@ struct att {
 	size_t nslots;			    /* number of elements of `threads` */
 	struct mxbpf_cut_check *cut_checks; /* the map, mapped into memory, indexed by function */
 	bool sees_raises;		    /* the plan has a probe that sees exceptions */
-	uint32_t ring_bytes;
+	uint32_t ring_bytes, samples_bytes;
+	bool few_calls;
 	struct counters counters;
 	bool sched, samples;
 	struct mxbpf_sched_thread *sched_threads; /* the map, mapped into memory; NULL: not requested */

@@ -65,6 +65,7 @@ int ses_build_load(struct ses_build *b, struct err *e)
 		.details = b->details,
 		.account = !o->no_account,
 		.agent = o->agent,
+		.few_calls = o->agent && !b->number, /* the agent works with the first build only */
 		.teams = o->omp,
 		.life = o->life,
 		.held = o->memory,

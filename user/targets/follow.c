@@ -151,7 +151,11 @@ static int joined(struct session *ses, struct ses_process *p, int err, const str
 {
 	uint64_t gap_ns = gap_of(ses, at);
 
-	err = err ? err : ses_roots_join(ses, (pid_t)p->tgid);
+	if (!err) {
+		err = ses_roots_join(ses, (pid_t)p->tgid);
+		if (err)
+			att_drop(p->of->build->att, (pid_t)p->tgid);
+	}
 	if (err) {
 		ses->about.unfollowed += !p->counted; /* its loader or its next program may cause another sighting */
 		p->counted = true;
@@ -301,6 +305,8 @@ static int look_at(struct session *ses, struct ses_process *p, struct tgt **t, c
 		ses_process_move(ses, p, SES_PLANNED);
 		ses->targets[0].tgt = *t;
 		*t = NULL;
+	} else if (p->phase == SES_PLANNED && !p->place) {
+		return 0; /* the first one: ses_follow() looks at it when its probes are attached */
 	} else if (p->phase == SES_WATCHED || att_has(ses->first->att, (pid_t)p->tgid, NULL)) {
 		ses_late_look(ses_build_of(ses, p->tgid), *t);
 	} else {
@@ -514,16 +520,22 @@ void ses_sweep(struct session *ses)
 	}
 }
 
+static bool is_queued(const struct session *ses, unsigned kind, uint32_t tgid)
+{
+	const struct buf *queue = &ses->follow->queue;
+	const struct sight *at = (const struct sight *)queue->data, *end = at + buf_count(queue, struct sight);
+
+	while (at < end && (at->seen.kind != kind || at->seen.tgid != tgid))
+		at++;
+	return at < end;
+}
+
 /* Returns true if a process with this number has ended and is still to be left. */
 static bool has_ended(const struct session *ses, uint32_t tgid)
 {
 	const struct ses_process *p = ses_process_of(ses, tgid);
-	const struct buf *queue = &ses->follow->queue;
-	const struct sight *at = (const struct sight *)queue->data, *end = at + buf_count(queue, struct sight);
 
-	while (at < end && (at->seen.kind != MXBPF_SIGHT_EXIT || at->seen.tgid != tgid))
-		at++;
-	return at < end || (p && p->phase == SES_ENDED);
+	return is_queued(ses, MXBPF_SIGHT_EXIT, tgid) || (p && p->phase == SES_ENDED);
 }
 
 /* Children of the command run when they are forked, so this stops them before other sightings are handled. */
@@ -540,7 +552,9 @@ static void on_sighting(void *ctx, const struct mxbpf_sighting *seen)
 		watch_stop(&at.seen);
 		at.ran_ns = clock_ns(CLOCK_MONOTONIC) - seen->ts_ns;
 	}
-	parent = seen->kind == MXBPF_SIGHT_FORK ? watched_of(ses, seen->parent) : NULL;
+	parent = seen->kind == MXBPF_SIGHT_FORK && ses->agent.source ? watched_of(ses, seen->parent) : NULL;
+	if (parent && is_queued(ses, MXBPF_SIGHT_EXEC, seen->parent)) /* its plan is of the program before */
+		parent = NULL;
 	child = parent && !has_ended(ses, seen->tgid) ? ses_process_add(ses, seen->tgid) : NULL;
 	if (child && child->phase != SES_WATCHED && !ses_process_plan(ses, child, parent->of, parent->place))
 		follow_agent(ses, child, NULL, &at); /* before the probes of any other child, which take longer */
@@ -659,7 +673,7 @@ int ses_follow(struct session *ses, struct err *e)
 	if (!ses->follow)
 		return 0;
 	p = ses_process_add(ses, (uint32_t)tgid);
-	if (!p || ses_process_plan(ses, p, first, &place) || ses_roots_join(ses, tgid))
+	if (!p || (p->phase != SES_WATCHED && ses_process_plan(ses, p, first, &place)) || ses_roots_join(ses, tgid))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	if (p->phase != SES_ENDED)
 		ses_process_move(ses, p, SES_WATCHED);

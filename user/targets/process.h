@@ -66,7 +66,8 @@ struct ses_processes {
 
 /* NULL: the process is not known. Other threads call this with the lock. */
 struct ses_process *ses_process_of(const struct session *ses, uint32_t tgid);
-/* Finds or adds a process; one that was gone begins anew, because its number has come back. NULL: out of memory. */
+/* Finds or adds a process; the phase of one that was gone begins anew, because its number has come back. NULL: out of
+ * memory. */
 struct ses_process *ses_process_add(struct session *ses, uint32_t tgid);
 /*
  * Moves a process to another phase. A move that the table does not have is a mistake of mxbpf: it is made, because the

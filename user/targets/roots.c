@@ -49,6 +49,11 @@ static int roots_add(struct session *ses, pid_t pid)
 			close(pidfd);
 		return -ENOMEM;
 	}
+	if (p->root) { /* the user named it twice */
+		if (pidfd >= 0)
+			close(pidfd);
+		return 0;
+	}
 	p->pidfd = pidfd;
 	set_root(ses, p, true);
 	r->alive++;

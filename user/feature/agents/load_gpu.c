@@ -327,7 +327,7 @@ static void look_again(struct session *ses)
 	struct tgt *t;
 
 	for (p = ses->processes.first; p; p = p->next)
-		if (p->gpu.undecided && !tgt_open((pid_t)p->tgid, &t, NULL)) {
+		if (p->gpu.undecided && p->phase != SES_ENDED && !tgt_open((pid_t)p->tgid, &t, NULL)) {
 			ses_gpu_look(ses, t);
 			tgt_close(t);
 		}
