@@ -344,8 +344,7 @@ static const struct cmd_option fixed[] = {
 	 .help = "Print at most N rows; 0: all", .def = "10; all in JSON", .set = cmd_set_top,
 	 CMD_FIELD(top), .max = 1000000000},
 	{.name = "row-limit", .arg = "N", .group = "Tables", .commands = CMD_TABLES, .help = "The same as --top",
-	 .set = cmd_set_top, CMD_FIELD(top), .max = 1000000000,
-	 AGENT_YES},
+	 .set = cmd_set_top, CMD_FIELD(top), .max = 1000000000, AGENT_YES},
 	{.name = "all", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "Print every table with all rows. Without it, tables for people are short and name what they leave out; data, "
 		 "--by event and other layouts are whole", .set = cmd_set_flag, CMD_FIELD(all),

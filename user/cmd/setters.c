@@ -222,10 +222,7 @@ int cmd_set_sort(const struct cmd_option *opt, struct cmd_opts *o, const char *t
 	return o->sort < 0 ? cmd_set_index(opt, o, text, e) : 0;
 }
 
-/*
- * Returns whether top can show a table: it has columns for people, and belongs to no option that top lacks. The options
- * of samples and lives do not name these tables.
- */
+/* Returns whether top can show a table: it has columns for people, and is of no option that top lacks. */
 static bool table_is_of_top(const struct view_sheet *sh)
 {
 	const struct cmd_option *opt = cmd_options;
@@ -235,7 +232,7 @@ static bool table_is_of_top(const struct view_sheet *sh)
 		c++;
 	while (opt->name && (opt->sheet != sh || opt->commands & CMD_BIT_TOP))
 		opt++;
-	return !opt->name && c->bytes && sh != &sheet_sample && sh != &sheet_life_waits;
+	return !opt->name && c->bytes && sh != &sheet_sample && sh != &sheet_life_waits; /* of options without it */
 }
 
 int cmd_set_table(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
