@@ -320,7 +320,7 @@ static const struct cmd_option fixed[] = {
 	{.name = "fail-on", .arg = "LIMIT", .group = "Files", .commands = CMD_BIT_DIFF,
 	 .help = "Exit with 10 if a certain change breaks LIMIT, such as 'iteration > +5%', 'memory.peak > +10%', 'operator(aten::mm) > 3%', 'data > 20%'; can be given several times",
 	 .set = cmd_set_limit},
-	{.name = "table", .arg = "TABLE", .group = "Files", .commands = CMD_BIT_DIFF,
+	{.name = "table", .arg = "TABLE", .group = "General", .commands = CMD_BIT_DIFF,
 	 .help = "Compare the rows of this table instead, such as gpu.idle, threads or memory.holders, as JSON names it; a wrong name lists all", .set = cmd_set_table, CMD_FIELD(table)},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = CMD_BIT_LIST | CMD_BIT_NOW,
 	 .help = "Print this format", .def = "table", .set = cmd_set_index, CMD_FIELD(format), .word = word_list},
