@@ -49,7 +49,7 @@ own_code_is_divided() { # PART
 			and ($got | has("program") | not)' report.json
 }
 
-# What diff says of a table of both recordings is what their reports say.
+# The numbers of `diff --table` are those of the reports of both recordings.
 differ() { # TABLE KEYS NUMBERS
 	"$MXBPF" diff ../job.mxd job.mxd --table "$1" -f json -o diff.json
 	"$REPO/tests/diff/tables.py" diff.json ../report.json report.json "$@"

@@ -365,7 +365,7 @@ static void watch_moved(void)
 	buf_fini(&batch);
 }
 
-/* A batch that is large enough to be passed on as it is comes after one of which only a part was due. */
+/* The first batch has a call that is due and one that is not. The second batch is large, and all of it is due. */
 static void watch_large(void)
 {
 	struct buf got = {0}, batch = {0};

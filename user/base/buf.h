@@ -16,7 +16,7 @@ struct buf {
 	bool lacks; /* something could not be appended, because there was no memory */
 };
 
-/* The same as buf_add(), whether there is room or not. */
+/* Does the same as buf_add(), which calls it if the buffer is full. */
 void *buf_add_any(struct buf *b, size_t n);
 /* Appends n bytes. Returns 0 or -ENOMEM. */
 int buf_put(struct buf *b, const void *data, size_t n);

@@ -421,7 +421,7 @@ static const struct cmd_option fixed[] = {
 	 .help = "Write the trace to FILE (.json, .json.gz), - is stdout; several processes have their numbers in the names of their files",
 	 .def = "mxbpf-PID-UTC.json in this directory", .set = cmd_set_path, CMD_FIELD(output)},
 	{.name = "ring-size", .arg = "SIZE", .group = "General", .commands = CMD_LIVE,
-	 .help = "Use ring buffers of SIZE, a power of two, for probes and for samples; increase it if events are dropped", .def = "8M, with --agent 4M",
+	 .help = "Use ring buffers of SIZE, a power of two, for probes and for samples; increase it if events are dropped", .def = "8M; 4M for probes with --agent",
 	 .set = cmd_set_ring, CMD_FIELD(ses.ring_bytes), .min = 1 << 16, .max = 1 << 30,
 	 .conflicts = cmd_ring_conflicts, AGENT_YES},
 	{.name = "max-memory", .sees_gpu = true, .arg = "SIZE", .group = "General", .commands = CMD_LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT | CMD_BIT_DIFF | CMD_BIT_NOW | CMD_WATCH,

@@ -38,9 +38,9 @@ __thread struct mxbpf_agent_slot *agent_slot __attribute__((tls_model("initial-e
 __thread struct agent_gate *agent_slot_gate __attribute__((tls_model("initial-exec")));
 static pthread_key_t at_exit;
 /*
- * `family` points to the agent's memory. In a forked child it points to the memory of the parent at first, of which
- * only the first page is mapped there. As soon as the child has memory of its own, `family` points to this memory, and
- * `parent` to the page of the parent.
+ * `family` points to the agent's memory. In a forked child it first points to the parent's memory, and only the first
+ * page of that is mapped there. As soon as the child has memory of its own, `family` points to this memory, and
+ * `parent` points to the page of the parent.
  */
 static struct mxbpf_agent_shared *family, *parent;
 

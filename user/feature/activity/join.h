@@ -99,7 +99,7 @@ struct slot {
 	uint32_t previous; /* 1 + index of the slot before of the same process; 0: none */
 };
 
-/* Of `from`, which is empty then. */
+/* Moves a member from `from` to `to`. It is zero in `from` then. */
 #define MOVE(member)                                                                                                   \
 	do {                                                                                                           \
 		to->member = from->member;                                                                             \

@@ -28,7 +28,7 @@
 #define STOP_MS	    5000
 #define OLD_NS	    NS_PER_S /* records that are younger are no surprise */
 
-/* What is said of all processes of the session. Only the main thread uses it. */
+/* What the processes of a session have in common. Only the main thread uses it. */
 struct ses_gpu {
 	bool wants;		/* CUPTI is asked for */
 	bool measures;		/* a window is open: counters of kernels are measured */
@@ -123,8 +123,8 @@ static void look_at_all(struct session *ses)
 {
 	struct ses_process *p;
 
-	EACH_GPU(ses, p)
-	agents_look(ses, p);
+	EACH_GPU (ses, p)
+		agents_look(ses, p);
 }
 
 static bool is_settled(const struct mxbpf_gpu_shared *g)
@@ -138,9 +138,9 @@ static bool all_settled(const struct session *ses)
 	const struct ses_process *p;
 	struct mxbpf_gpu_shared g;
 
-	EACH_GPU(ses, p)
-	if (agt_gpu(p->gpu.agt, &g) && !is_settled(&g))
-		return false;
+	EACH_GPU (ses, p)
+		if (agt_gpu(p->gpu.agt, &g) && !is_settled(&g))
+			return false;
 	return true;
 }
 
@@ -156,8 +156,7 @@ static void choose_probes(struct session *ses)
 	const struct ses_process *p;
 	uint32_t state;
 
-	EACH_GPU(ses, p)
-	{
+	EACH_GPU (ses, p) {
 		known = agt_gpu(p->gpu.agt, &g);
 		was_on = known && g.subscriptions;
 		state = known ? g.state : MXBPF_GPU_OFF;
@@ -369,8 +368,8 @@ static void want(struct session *ses)
 	const struct ses_process *p;
 
 	ses->agents.gpu->wants = true;
-	EACH_GPU(ses, p)
-	agt_gpu_want(p->gpu.agt, want_of(ses));
+	EACH_GPU (ses, p)
+		agt_gpu_want(p->gpu.agt, want_of(ses));
 }
 
 /* Returns false if the session has to end. */
@@ -400,8 +399,8 @@ static void say_processes(struct session *ses)
 	struct mxbpf_gpu_shared shared;
 	unsigned on = 0;
 
-	EACH_GPU(ses, p)
-	on += agt_gpu(p->gpu.agt, &shared) && shared.state == MXBPF_GPU_ON;
+	EACH_GPU (ses, p)
+		on += agt_gpu(p->gpu.agt, &shared) && shared.state == MXBPF_GPU_ON;
 	if (on > 1)
 		ses_note(ses, "CUPTI delivers records of %u processes", on);
 	if (!g->nall && !ses->launch.pid)
@@ -429,8 +428,8 @@ static void measure(struct session *ses, bool on)
 	const struct ses_process *p;
 
 	ses->agents.gpu->measures = on;
-	EACH_GPU(ses, p)
-	agt_gpu_measure(p->gpu.agt, on);
+	EACH_GPU (ses, p)
+		agt_gpu_measure(p->gpu.agt, on);
 }
 
 void ses_gpu_take(struct session *ses, bool on)
@@ -465,9 +464,9 @@ bool ses_gpu_age(const struct session *ses, char text[160])
 	const struct ses_process *p;
 	struct mxbpf_gpu_shared g;
 
-	EACH_GPU(ses, p)
-	if (agt_gpu(p->gpu.agt, &g) && g.oldest_ns && g.oldest_ns < oldest_ns)
-		oldest_ns = g.oldest_ns;
+	EACH_GPU (ses, p)
+		if (agt_gpu(p->gpu.agt, &g) && g.oldest_ns && g.oldest_ns < oldest_ns)
+			oldest_ns = g.oldest_ns;
 	if (oldest_ns > now || now - oldest_ns < OLD_NS)
 		return false;
 	snprintf(text, 160,
@@ -586,8 +585,8 @@ void ses_gpu_end(struct session *ses)
 	const struct ses_gpu *g = ses->agents.gpu;
 	const struct ses_process *p;
 
-	EACH_GPU(ses, p)
-	note_process(ses, p);
+	EACH_GPU (ses, p)
+		note_process(ses, p);
 	if (g->delivered > 1)
 		note(ses, "CUPTI delivered records of %u processes", g->delivered);
 	if (!g->nall && !ses->agent.failed.code)

@@ -9,7 +9,7 @@
 
 #define WORK_MAX  (1u << 16) /* 4 MiB */
 #define WAITS_MAX (1u << 14)
-#define LATEST	  64u	     /* iterations, of which the median is looked at */
+#define LATEST	  64u	     /* the path is that of the median of so many last iterations */
 #define PROCESSES 64u	     /* with a path; others have none */
 #define ROWS_MAX  (1u << 14) /* of recordings */
 
