@@ -60,7 +60,7 @@ VENDOR_CFLAGS := $(addprefix -isystem ,$(wildcard vendor/*/include))
 BPF_ARCH := $(patsubst x86_64,x86,$(shell uname -m))
 BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -gno-column-info -Wall -Werror -D__TARGET_ARCH_$(BPF_ARCH) -Ivmlinux -Iinclude -Ibpf -ffile-prefix-map='$(CURDIR)/'=
 
-SRC   := $(filter-out user/agent/lib/% user/agent/cupti/% user/nvtx/lib/%,$(sort $(wildcard user/*/*.c user/*/*/*.c))) $(VENDOR)
+SRC   := $(filter-out user/agent/lib/% user/agent/cupti/% user/nvtx/lib/%,$(sort $(wildcard user/*/*.c user/*/*/*.c user/*/*/*/*.c))) $(VENDOR)
 OBJ   := $(SRC:%.c=$(O)/obj/%.o)
 UNITS := $(patsubst tests/unit/%.c,$(O)/unit/%,$(sort $(wildcard tests/unit/*.c)))
 PROGS := $(patsubst tests/prog/%.c,$(O)/prog/%,$(sort $(wildcard tests/prog/*.c))) \

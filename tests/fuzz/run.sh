@@ -17,7 +17,7 @@ seconds=${FUZZ_SECONDS:-60}
 # The words of a parser's source are the dictionary of its fuzzer.
 declare -A words=(
 	[fuzz_text]='user/target/*.c user/feature/machine/read*.c user/record/meta.c user/kineto/wire.c'
-	[fuzz_diff]='user/compare/operand.c user/feature/findings/rules*.c'
+	[fuzz_diff]='user/compare/operand.c user/feature/findings/*.c user/feature/findings/causes/*.c'
 	[fuzz_options]='user/cmd/opts.c user/cmd/setters.c user/cmd/table*.c user/feature/*/options.c user/trigger/parse.c user/compare/limit.c'
 	[fuzz_http]='user/serve/*.c tests/fuzz/fuzz_http.c'
 	[fuzz_proc]='user/target/*.c user/feature/machine/read*.c user/kineto/sockets.c'

@@ -149,9 +149,8 @@ static int take_findings(struct findings *found, const cJSON *o)
 
 	cJSON_ArrayForEach(f, member(o, "findings"))
 	{
-		for (rule = finding_rules; rule->key && strcmp(rule->key, text(f, "finding")); rule++)
-			;
-		if (!rule->key || found->n == FINDINGS_MAX)
+		rule = finding_rule_of(text(f, "finding"));
+		if (!rule || found->n == FINDINGS_MAX)
 			continue;
 		to = &found->list[found->n++];
 		to->rule = rule;

@@ -9,6 +9,8 @@
 
 #include <stddef.h>
 
+#include "feature/findings/causes/causes.h"
+#include "feature/findings/line.h"
 #include "model/feature.h"
 #include "mxbpf_lines.h"
 #include "mxbpf_loss.h"
@@ -18,30 +20,9 @@
 
 extern const struct view_sheet sheet_findings;
 
-#define FACTS_LINE_BYTES    200
-#define FACTS_LOOKS_LEAST   3 /* at a line, so that it is named */
-#define FACTS_OTHERS_MAX    3
-#define FACTS_OPERATORS_MAX 3
-#define FACTS_WHO_BYTES	    64
-#define FACTS_LOOPS_MAX	    64 /* threads that run a loop; others are not judged */
-
-/* A line of Python and how many looks found a thread there; text "": none is known. */
-struct fact_line {
-	char text[FACTS_LINE_BYTES]; /* "train.py(12): step", hostile */
-	uint64_t looks, of;	     /* of so many looks at these threads */
-	uint64_t asleep;	     /* of the looks, those that found it asleep */
-	/* How it slept in most of these, if there is such a way; calls: how much more often than in all others. */
-	uint64_t calls;
-	int32_t syscall;
-	uint8_t sleep; /* enum mxbpf_sleep */
-};
-
-/* An operator and how much of something it has; much 0: none. */
-struct fact_operator {
-	const char *name; /* hostile, len bytes, borrowed from the model */
-	size_t len;
-	uint64_t much;
-};
+#define FACTS_OTHERS_MAX 3
+#define FACTS_WHO_BYTES	 64
+#define FACTS_LOOPS_MAX	 64 /* threads that run a loop; others are not judged */
 
 /* What a session has measured, so that nobody is told to measure it next. */
 enum facts_have {
@@ -259,6 +240,8 @@ struct facts {
 		unsigned part;			  /* of which they have the most more */
 		bool evenly;			  /* every part is longer in about the same proportion */
 	} slow;
+
+	struct cause_facts cause; /* what the causes in user/feature/findings/causes/ have found */
 };
 
 #define FACTS_TINY_NS	 15000
@@ -344,8 +327,13 @@ struct finding_rule {
 	const char *key; /* "data_wait", for programs; never changes */
 	bool full_gpu;	 /* also if GPUs are busy nearly all the time, so that little on the CPU holds the job up */
 	bool other_time; /* its share is not of the loop's time or the window, but of operators, CPU time or none */
-	bool last;	 /* only if none before it has a half of its share, of the loop's time or the window */
-	double least;	 /* the finding is silent below this share */
+	bool last;	 /* only if no other rule has a half of its share, of the loop's time or the window */
+	/*
+	 * Keys of rules, separated by spaces, whose findings are symptoms of this cause: they are left out if it has a
+	 * half of their share or more.
+	 */
+	const char *explains;
+	double least;						/* the finding is silent below this share */
 	double (*share)(const struct facts *f);			/* of the time that it explains */
 	void (*say)(const struct facts *f, struct buf *b);	/* the sentence with its figures; no full stop */
 	void (*evidence)(const struct facts *f, struct buf *b); /* where it was seen; NULL: nothing more */
@@ -365,9 +353,19 @@ struct finding_rule {
 	bool all_records;
 	const char *advice; /* a paragraph: what it means and what helps */
 };
-extern const struct finding_rule finding_rules[]; /* ends with key NULL */
+/*
+ * Rules and what they need beside the other facts. make() is called when these are known; it returns 0 or -ENOMEM, and
+ * is NULL if the rules need nothing more.
+ */
+struct finding_cause {
+	int (*make)(struct mdl *m, const struct mdl_session *s, struct facts *f);
+	const struct finding_rule *rules; /* ends with key NULL */
+};
+extern const struct finding_cause finding_causes[];	     /* ends with rules NULL */
+const struct finding_rule *finding_rule_of(const char *key); /* NULL: there is none */
 
-#define FINDINGS_MAX 7
+#define FINDINGS_MAX	   7 /* that are said */
+#define FINDINGS_FOUND_MAX 64
 
 struct finding {
 	const struct finding_rule *rule;
@@ -378,7 +376,7 @@ struct finding {
 };
 struct findings {
 	struct facts facts;
-	struct finding list[FINDINGS_MAX]; /* the largest share first */
+	struct finding list[FINDINGS_FOUND_MAX]; /* the largest share first */
 	unsigned n;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The rules. A row is a rule; its threshold is tested on jobs with that fault and on healthy ones (tests/planted/). */
+/* Rules about the loop. A row is a rule; its threshold is tested on jobs with that fault and on healthy ones
+ * (tests/planted/). */
 #include "feature/findings/rules.h"
 #include "base/whole.h"
 #include "base/syscall.h"
@@ -555,7 +556,7 @@ static void watching_say(const struct facts *f, struct buf *b)
 
 /* A row is a paragraph. */
 /* clang-format off */
-const struct finding_rule finding_rules[] = {
+const struct finding_rule rules_common[] = {
 	{.key = "lost_records", .first = 2, .full_gpu = true, .other_time = true, .least = FACTS_LOST_LEAST, .share = rules_lost_share,
 	 .say = rules_lost_say, .evidence = rules_lost_evidence, .next_of = next_lost,
 	 .advice = "Records came faster than mxbpf could take them, or it got too little of a CPU. The times of single calls and of "
@@ -683,82 +684,3 @@ const struct finding_rule finding_rules[] = {
 	{.key = NULL},
 };
 /* clang-format on */
-
-static int by_share(const void *va, const void *vb)
-{
-	const struct finding *a = va, *b = vb;
-
-	if (a->rule->first != b->rule->first)
-		return a->rule->first > b->rule->first ? -1 : 1;
-	return a->share < b->share ? 1 : a->share > b->share ? -1 : 0;
-}
-
-/* The largest share of the loop's time or of the window among the findings so far. */
-static double explained(const struct findings *out)
-{
-	double most = 0;
-	unsigned i;
-
-	for (i = 0; i < out->n; i++)
-		most = !out->list[i].rule->other_time && out->list[i].share > most ? out->list[i].share : most;
-	return most;
-}
-
-static bool is_silent(const struct facts *f, const struct finding_rule *rule)
-{
-	return (facts_is_gpu_full(f) && !rule->full_gpu) || (f->lost.share > FACTS_LOST_MOST && rule->all_records);
-}
-
-static uint32_t pid_of(const struct facts *f, const struct finding_rule *rule)
-{
-	uint32_t pid = f->loop.tgid;
-
-	if (rule->pid_at)
-		memcpy(&pid, (const char *)f + rule->pid_at, sizeof(pid));
-	return pid;
-}
-
-static const char *next_of(const struct facts *f, const struct finding_rule *rule)
-{
-	if (rule->next_of)
-		return rule->next_of(f);
-	return rule->taken && (f->have & rule->taken) == rule->taken ? NULL : rule->next;
-}
-
-int findings_make(struct mdl *m, const struct mdl_session *s, struct findings *out)
-{
-	const struct finding_rule *rule;
-	int err;
-	double found;
-
-	*out = (struct findings){.n = 0};
-	err = facts_make(m, s, &out->facts);
-	for (rule = finding_rules; !err && rule->key; rule++) {
-		found = is_silent(&out->facts, rule) ? 0 : rule->share(&out->facts);
-		if (found < rule->least || out->n == FINDINGS_MAX || (rule->last && explained(out) * 2 >= found))
-			continue;
-		out->list[out->n] = (struct finding){
-			.rule = rule,
-			.share = found,
-			.pid = pid_of(&out->facts, rule),
-		};
-		next_put(&out->facts, next_of(&out->facts, rule), &out->list[out->n].next);
-		rule->say(&out->facts, &out->list[out->n].text);
-		if (rule->evidence)
-			rule->evidence(&out->facts, &out->list[out->n].evidence);
-		out->n++;
-	}
-	qsort(out->list, out->n, sizeof(out->list[0]), by_share);
-	return err;
-}
-
-void findings_fini(struct findings *f)
-{
-	unsigned i;
-
-	for (i = 0; i < f->n; i++) {
-		buf_fini(&f->list[i].next);
-		buf_fini(&f->list[i].text);
-		buf_fini(&f->list[i].evidence);
-	}
-}

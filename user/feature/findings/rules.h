@@ -10,6 +10,8 @@
 	void name##_say(const struct facts *f, struct buf *b);                                                         \
 	void name##_evidence(const struct facts *f, struct buf *b)
 
+extern const struct finding_rule rules_common[]; /* rules.c */
+
 /* rules_cpus.c */
 RULE(rules_threads);
 RULE(rules_neighbours);
