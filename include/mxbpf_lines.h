@@ -61,4 +61,21 @@ struct mxbpf_resident {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_resident) == 24);
 
+#define MXBPF_COLLECTOR	      ((enum mxbpf_kind)85)
+#define MXBPF_COLLECTOR_LOOKS 64
+
+/* Looks at Python's garbage collector of a process at equal distances, many times as often as at its lines. Since 3.2.
+ */
+struct mxbpf_collector {
+	struct mxbpf_rec h;   /* ts_ns: of the first look */
+	__u64 last_ns;	      /* of the last look */
+	__u64 runs;	      /* bit i: the i-th look found a collection */
+	__u64 collections[3]; /* of each generation since the interpreter began, at the last look; youngest first */
+	__u64 stack_id;	      /* of the main thread when one had begun, a name of kind MXBPF_NAME_STACK; 0: not known */
+	__u32 looks;	      /* 1 to MXBPF_COLLECTOR_LOOKS */
+	__u8 rank;	      /* as in mxbpf_agg_line */
+	__u8 pad[3];
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_collector) == 72);
+
 #endif

@@ -44,8 +44,9 @@ struct py {
 	const char *module_file; /* borrowed; NULL: none */
 	uint64_t runtime;	 /* addresses of _PyRuntime and of the types of code objects, strings and bytes */
 	uint64_t code_type, text_type, bytes_type;
-	uint32_t number;   /* of its main thread, as its own namespace numbers it */
-	struct hash codes; /* (address, print) -> struct code *, owned */
+	uint64_t collector; /* address of its flag that a garbage collection runs; 0: not known */
+	uint32_t number;    /* of its main thread, as its own namespace numbers it */
+	struct hash codes;  /* (address, print) -> struct code *, owned */
 	size_t codes_bytes;
 };
 

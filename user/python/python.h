@@ -81,6 +81,17 @@ int py_stack_part(const struct py *p, const struct py_thread *t, uint64_t *next,
 size_t py_stack_text(struct py *p, const struct mxbpf_stack *s, char *text, size_t max, unsigned *lost);
 
 /*
+ * What the garbage collector does: py_find_collector() once, then py_collector() as often as needed, which is one read.
+ * Returns false if the place of its state is not known, as in 3.15.
+ */
+struct py_collector {
+	bool runs; /* a collection runs, on whichever thread; the other ones that run Python wait for it */
+	uint64_t collections[3]; /* of each generation that have ended, the youngest first */
+};
+void py_find_collector(struct py *p);
+bool py_collector(const struct py *p, struct py_collector *c);
+
+/*
  * Where an interpreter accepts a request to execute a script (PEP 768). The addresses are in the process, in memory
  * that stays mapped while the program runs.
  */

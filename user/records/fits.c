@@ -142,6 +142,13 @@ bool fits_mem_holder(const struct mxbpf_rec *r)
 	return ((const struct mxbpf_mem_holder *)r)->cls < MXBPF_CLASS_MAX;
 }
 
+bool fits_collector(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_collector *c = (const struct mxbpf_collector *)r;
+
+	return c->looks && c->looks <= MXBPF_COLLECTOR_LOOKS && c->last_ns >= c->h.ts_ns;
+}
+
 bool fits_alloc(const struct mxbpf_rec *r)
 {
 	return r->size < MXBPF_ALLOC_BYTES_OWNER || ((const struct mxbpf_alloc *)r)->cls < MXBPF_CLASS_MAX;

@@ -52,6 +52,7 @@ bool fits_kv(const struct mxbpf_rec *r);
 bool fits_mem_owner(const struct mxbpf_rec *r);
 bool fits_mem_failed(const struct mxbpf_rec *r);
 bool fits_mem_holder(const struct mxbpf_rec *r);
+bool fits_collector(const struct mxbpf_rec *r);
 bool fits_alloc(const struct mxbpf_rec *r);
 bool fits_instant(const struct mxbpf_rec *r);
 bool fits_agg_extent(const struct mxbpf_rec *r);

@@ -7,6 +7,7 @@
 
 const struct finding_cause finding_causes[] = {
 	{NULL, rules_common},
+	{make_collector, rules_collector},
 	{NULL, NULL},
 };
 

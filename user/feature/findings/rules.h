@@ -12,6 +12,10 @@
 
 extern const struct finding_rule rules_common[]; /* rules.c */
 
+/* causes/ */
+extern const struct finding_rule rules_collector[];
+int make_collector(struct mdl *m, const struct mdl_session *s, struct facts *f);
+
 /* rules_cpus.c */
 RULE(rules_threads);
 RULE(rules_neighbours);

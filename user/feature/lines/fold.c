@@ -2,35 +2,65 @@
 #include "feature/lines/lines.h"
 
 #include <errno.h>
+#include <string.h>
 
-#define LOOKS_MAX 16384 /* single looks that are kept, the newest; others are in their rows alone */
+#define LOOKS_MAX 16384 /* single looks that are kept, the newest, and records of collectors */
 
-struct state {
-	struct buf looks; /* struct mxbpf_look, a ring once it is full */
+/* The newest records of a kind. */
+struct ring {
+	struct buf recs; /* a ring once it is full */
 	size_t oldest;
 };
 
+struct state {
+	struct ring looks, collectors; /* struct mxbpf_look, struct mxbpf_collector */
+};
+
+static int ring_put(struct ring *r, const void *rec, uint16_t bytes)
+{
+	struct mxbpf_rec *to;
+
+	if (r->recs.len / bytes < LOOKS_MAX) {
+		to = buf_add(&r->recs, bytes);
+	} else {
+		to = (void *)(r->recs.data + r->oldest * bytes);
+		r->oldest = (r->oldest + 1) % LOOKS_MAX;
+	}
+	if (!to)
+		return -ENOMEM;
+	memcpy(to, rec, bytes);
+	to->size = bytes; /* a newer one is longer */
+	return 0;
+}
+
 static int fold_look(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct mxbpf_look look = *(const struct mxbpf_look *)rec;
 	struct state *state = mdl_state(m, &feature_lines);
 
-	if (!state)
-		return -ENOMEM;
-	look.h.size = sizeof(look);
-	if (buf_count(&state->looks, look) < LOOKS_MAX)
-		return buf_put(&state->looks, &look, sizeof(look));
-	*buf_at(&state->looks, struct mxbpf_look, state->oldest) = look;
-	state->oldest = (state->oldest + 1) % LOOKS_MAX;
-	return 0;
+	return state ? ring_put(&state->looks, rec, sizeof(struct mxbpf_look)) : -ENOMEM;
+}
+
+static int fold_collector(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	struct state *state = mdl_state(m, &feature_lines);
+
+	return state ? ring_put(&state->collectors, rec, sizeof(struct mxbpf_collector)) : -ENOMEM;
 }
 
 const struct mxbpf_look *lines_looks(const struct mdl *m, size_t *n)
 {
 	const struct state *state = mdl_state_of(m, &feature_lines);
 
-	*n = state ? buf_count(&state->looks, struct mxbpf_look) : 0;
-	return state ? (const void *)state->looks.data : NULL;
+	*n = state ? buf_count(&state->looks.recs, struct mxbpf_look) : 0;
+	return state ? (const void *)state->looks.recs.data : NULL;
+}
+
+const struct mxbpf_collector *lines_collectors(const struct mdl *m, size_t *n)
+{
+	const struct state *state = mdl_state_of(m, &feature_lines);
+
+	*n = state ? buf_count(&state->collectors.recs, struct mxbpf_collector) : 0;
+	return state ? (const void *)state->collectors.recs.data : NULL;
 }
 
 const struct mxbpf_agg_line *lines_rows(const struct mdl *m, size_t *n)
@@ -42,18 +72,25 @@ static int lines_emit(const struct mdl *m, struct buf *out)
 {
 	size_t n;
 	const struct mxbpf_look *looks = lines_looks(m, &n);
+	const struct mxbpf_collector *collectors;
+	int err = buf_put(out, looks, n * sizeof(*looks));
 
-	return buf_put(out, looks, n * sizeof(*looks));
+	collectors = lines_collectors(m, &n);
+	return err ? err : buf_put(out, collectors, n * sizeof(*collectors));
 }
 
 static int lines_copy(struct mdl *to, const struct mdl *from)
 {
 	size_t i, n;
 	const struct mxbpf_look *looks = lines_looks(from, &n);
+	const struct mxbpf_collector *collectors;
 	int err = 0;
 
 	for (i = 0; i < n && !err; i++)
 		err = fold_look(to, &looks[i].h);
+	collectors = lines_collectors(from, &n);
+	for (i = 0; i < n && !err; i++)
+		err = fold_collector(to, &collectors[i].h);
 	return err;
 }
 
@@ -61,13 +98,14 @@ static void lines_fini(struct mdl *m)
 {
 	struct state *state = mdl_state(m, &feature_lines);
 
-	buf_fini(&state->looks);
+	buf_fini(&state->looks.recs);
+	buf_fini(&state->collectors.recs);
 }
 
 const struct mdl_feature feature_lines = {
 	.session = &lines_session,
 	.state_bytes = sizeof(struct state),
-	.kinds = {{MXBPF_LOOK, fold_look}},
+	.kinds = {{MXBPF_LOOK, fold_look}, {MXBPF_COLLECTOR, fold_collector}},
 	.tables = {{&lines_table, MXBPF_AGG_LINE}},
 	.emit = lines_emit,
 	.copy = lines_copy,

@@ -19,6 +19,9 @@ const struct mxbpf_agg_line *lines_rows(const struct mdl *m, size_t *n);
 /* Single looks, in no order, the newest 16,384; *n their number. Borrowed as above. */
 const struct mxbpf_look *lines_looks(const struct mdl *m, size_t *n);
 
+/* Looks at garbage collectors, in order of time in each process, the newest 16,384; *n their number. As above. */
+const struct mxbpf_collector *lines_collectors(const struct mdl *m, size_t *n);
+
 /*
  * The innermost line of a stack that is neither of Python's own library nor of an installed package, nor in a function
  * that a package made from text; if there is none, the innermost line: "/path/train.py(12): step", or of a program

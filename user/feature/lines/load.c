@@ -26,7 +26,7 @@
 #include "mxbpf_lines.h"
 #include "python/python.h"
 
-#define LOOK_MS	       (int)(LINES_LOOK_NS / 1000000)
+#define COLLECTOR_MS   5    /* between two looks at a garbage collector, which cost one read each */
 #define REFRESH_LOOKS  10   /* looks until the children are listed again */
 #define PROCESSES_MAX  32   /* of one job; others are not looked at */
 #define RANKS_MAX      16   /* other ranks of the job, in addition */
@@ -41,7 +41,9 @@ struct process {
 	struct py *py;	       /* NULL: it runs no Python, or one that cannot be read */
 	struct native *native; /* NULL: it runs Python, or not the runtime */
 	bool rank;	       /* it does not descend from the root: another rank of the job, which has no probes */
-	bool seen;	       /* in the present walk over the children and ranks */
+	struct mxbpf_collector collector; /* since the last look at lines */
+	bool collects;			  /* at the last look at the collector */
+	bool seen;			  /* in the present walk over the children and ranks */
 };
 
 struct state {
@@ -83,9 +85,10 @@ static struct process *process_new(pid_t pid, const char *runtime)
 	p->pid = pid;
 	if (tgt_open(pid, &p->tgt, &e) || tgt_pid(p->tgt) != pid || py_open(p->tgt, &p->py, &e))
 		p->py = NULL;
-	if (p->py)
+	if (p->py) {
 		tgt_check_later(p->tgt, true); /* each look checks once */
-	else if (p->tgt && runtime)
+		py_find_collector(p->py);
+	} else if (p->tgt && runtime)
 		p->native = native_new(pid, runtime);
 	return p;
 }
@@ -285,6 +288,46 @@ static void note_look(struct state *l, pid_t tid, bool is_main, size_t len)
 		buf_put(&l->recs, &single, sizeof(single));
 }
 
+/* Where the main thread stands while a collection runs, which changes no stack of Python. */
+static void keep_main(void *ctx, const struct py_thread *t)
+{
+	struct state *l = ctx;
+	size_t len = t->main ? read_stack(l, t) : 0;
+	struct mxbpf_collector *c = &l->at->collector;
+
+	if (len && !tgt_gone(l->at->tgt))
+		c->stack_id = ses_learn_stack(l->ses, &c->h, l->text, len);
+}
+
+static void look_at_collector(struct state *l)
+{
+	struct mxbpf_collector *c = &l->at->collector;
+	struct py_collector now;
+
+	if (!l->at->py || c->looks == MXBPF_COLLECTOR_LOOKS || !py_collector(l->at->py, &now))
+		return;
+	c->last_ns = clock_ns(CLOCK_MONOTONIC);
+	if (!c->looks)
+		c->h = (struct mxbpf_rec){
+			.kind = MXBPF_COLLECTOR, .size = sizeof(*c), .tgid = (uint32_t)l->at->pid, .ts_ns = c->last_ns};
+	memcpy(c->collections, now.collections, sizeof(c->collections));
+	c->runs |= (uint64_t)now.runs << c->looks++;
+	if (now.runs && !l->at->collects && !c->stack_id)
+		py_each_thread(l->at->py, keep_main, l);
+	l->at->collects = now.runs;
+}
+
+/* Adds the looks at the collector since the last time. */
+static void take_collector(struct state *l)
+{
+	struct mxbpf_collector *c = &l->at->collector;
+
+	c->rank = l->at->rank;
+	if (c->looks && !tgt_gone(l->at->tgt))
+		buf_put(&l->recs, c, sizeof(*c)); /* without memory they are lost, which are a few of many */
+	*c = (struct mxbpf_collector){.looks = 0};
+}
+
 static void look_at_thread(struct state *l, const struct py_thread *t)
 {
 	size_t len;
@@ -318,6 +361,7 @@ static void lines_look(struct state *l)
 		l->at = l->processes[i];
 		l->nthreads = 0;
 		look_at_memory(l);
+		take_collector(l);
 		if (l->at->py)
 			py_each_thread(l->at->py, keep_thread, l);
 		l->at_ns = clock_ns(CLOCK_MONOTONIC);
@@ -331,13 +375,30 @@ static void lines_look(struct state *l)
 		ses_keep(l->ses, l->recs.data, l->recs.len, 0);
 }
 
+/* Looks at the collectors until the next look at the lines. Returns false at the end. */
+static bool lines_wait(struct state *l)
+{
+	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + LINES_LOOK_NS;
+	struct pollfd end = {.fd = l->wake, .events = POLLIN};
+	unsigned i;
+
+	while (clock_ns(CLOCK_MONOTONIC) < until_ns) {
+		if (poll(&end, 1, COLLECTOR_MS))
+			return false;
+		for (i = 0; i < l->nprocesses; i++) {
+			l->at = l->processes[i];
+			look_at_collector(l);
+		}
+	}
+	return true;
+}
+
 static void *lines_run(void *arg)
 {
 	struct state *l = arg;
-	struct pollfd end = {.fd = l->wake, .events = POLLIN};
 	unsigned looks;
 
-	for (looks = 0; !poll(&end, 1, LOOK_MS); looks++) {
+	for (looks = 0; lines_wait(l); looks++) {
 		if (looks % REFRESH_LOOKS == 0)
 			list_processes(l, looks % THOROUGH_LOOKS == 0);
 		lines_look(l);
