@@ -57,9 +57,17 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_look) == 32);
 /* The memory of a process of the job at a moment. Since 2.3. */
 struct mxbpf_resident {
 	struct mxbpf_rec h; /* ts_ns: when it was read */
-	__u64 bytes;	    /* resident, without files and memory that it shares */
+	__u64 bytes;	    /* resident, without files and memory that it shares by mmap() */
+	/* Since 3.2. These are read less often, and repeated in between. */
+	__u64 private_bytes; /* of child processes: resident and in no other process; 0: not known */
+	__u64 swapped_bytes;
+	__u64 majflt;	  /* page faults with I/O so far */
+	__u64 read_bytes; /* so far, from disks */
+	__u8 rank;	  /* 1: the process is another rank of the job, which the session does not profile */
+	__u8 pad[7];
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_resident) == 24);
+#define MXBPF_RESIDENT_BYTES_MIN 24 /* up to bytes */
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_resident) == 64);
 
 #define MXBPF_COLLECTOR	      ((enum mxbpf_kind)85)
 #define MXBPF_COLLECTOR_LOOKS 64

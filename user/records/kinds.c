@@ -326,7 +326,7 @@ static const struct kind kinds[] = {
 			     .ids = {{AT(collector, stack_id), MXBPF_NAME_STACK, 0}},
 			     .of_process = true,
 			     .fits = fits_collector},
-	[MXBPF_RESIDENT] = {.name = "memory of a process", BYTES(resident), .of_process = true},
+	[MXBPF_RESIDENT] = {.name = "memory of a process", .bytes = MXBPF_RESIDENT_BYTES_MIN, .of_process = true},
 	[MXBPF_TABLE] = {.name = "rows of a table", BYTES(table), .cells = true, .fits = fits_table},
 	[MXBPF_AGG_LINE] = {.name = "row of lines",
 			    .of_process = true,

@@ -140,6 +140,7 @@ int tgt_peek_usage(pid_t pid, struct tgt_usage *u)
 		u->started = started;
 		u->cpu_ns = (user + system) * (1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK));
 		u->faults = minor + major;
+		u->major = major;
 		u->resident_bytes = (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
 	}
 	buf_fini(&stat);
@@ -157,6 +158,39 @@ uint64_t tgt_peek_resident(pid_t pid)
 		bytes = (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
 	buf_fini(&text);
 	return bytes;
+}
+
+/* The number behind a word at the start of a line; 0: there is none. */
+static uint64_t number_in(pid_t pid, const char *file, const char *name, uint64_t times)
+{
+	struct buf text = {0};
+	const char *field = slurp_proc(pid, file, 4096, &text) ? NULL : tgt_status_field(text.data, name);
+	const uint64_t n = field ? strtoull(field, NULL, 10) : 0;
+
+	buf_fini(&text);
+	return n * times;
+}
+
+uint64_t tgt_peek_read(pid_t pid)
+{
+	return number_in(pid, "io", "read_bytes", 1);
+}
+
+uint64_t tgt_peek_private(pid_t pid)
+{
+	return number_in(pid, "smaps_rollup", "Private_Dirty", 1024);
+}
+
+bool tgt_peek_forked(pid_t pid)
+{
+	struct stat its, parents;
+	char path[64];
+	bool known;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	known = !stat(path, &its);
+	snprintf(path, sizeof(path), "/proc/%d/exe", tgt_peek_parent(pid));
+	return known && !stat(path, &parents) && its.st_dev == parents.st_dev && its.st_ino == parents.st_ino;
 }
 
 int tgt_peek_cgroup(pid_t pid, struct buf *text)

@@ -134,7 +134,7 @@ int tgt_peek_comm(pid_t pid, pid_t tid, char comm[32]);
 struct tgt_usage {
 	pid_t parent;
 	uint64_t started, cpu_ns, resident_bytes; /* cpu_ns: of all its threads, in steps of 10 ms */
-	uint64_t faults;			  /* page faults */
+	uint64_t faults, major;			  /* page faults; those of them with I/O */
 	char comm[32];
 };
 int tgt_peek_usage(pid_t pid, struct tgt_usage *u);
@@ -174,6 +174,11 @@ struct tgt_call tgt_peek_call(pid_t pid, pid_t tid);
 
 /* The bytes of a process that are resident, without files and memory that it shares; 0: not known. */
 uint64_t tgt_peek_resident(pid_t pid);
+
+/* The bytes that it has read from disks so far, and those in its pages that no other process has; 0: not known. */
+uint64_t tgt_peek_read(pid_t pid);
+uint64_t tgt_peek_private(pid_t pid); /* takes about 20 ms for each GB */
+bool tgt_peek_forked(pid_t pid);      /* it runs its parent's program, so it may have got its pages from it */
 
 /* Threads that are stopped until somebody continues them. */
 struct tgt_stop {

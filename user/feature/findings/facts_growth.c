@@ -77,7 +77,7 @@ int facts_resident(const struct mdl *m, struct facts *f)
 	for (i = 0; (p = resident_at(m, i)); i++) {
 		for (k = 0; k < p->n; k++)
 			bytes[k] = (int64_t)(p->at[k].bytes & INT64_MAX);
-		grown = p->n < READINGS_LEAST ? 0 : facts_grown(bytes, p->n);
+		grown = p->n < READINGS_LEAST || p->at[0].rank ? 0 : facts_grown(bytes, p->n);
 		if (grown < RESIDENT_LEAST || grown <= f->resident.grown_bytes ||
 		    p->at[p->n - 1].h.ts_ns <= p->at[0].h.ts_ns)
 			continue;

@@ -8,6 +8,8 @@
 const struct finding_cause finding_causes[] = {
 	{NULL, rules_common},
 	{make_collector, rules_collector},
+	{make_paging, rules_paging},
+	{make_copied, rules_copied},
 	{NULL, NULL},
 };
 

@@ -15,6 +15,9 @@ extern const struct finding_rule rules_common[]; /* rules.c */
 /* causes/ */
 extern const struct finding_rule rules_collector[];
 int make_collector(struct mdl *m, const struct mdl_session *s, struct facts *f);
+int make_paging(struct mdl *m, const struct mdl_session *s, struct facts *f);
+int make_copied(struct mdl *m, const struct mdl_session *s, struct facts *f);
+extern const struct finding_rule rules_paging[], rules_copied[];
 
 /* rules_cpus.c */
 RULE(rules_threads);

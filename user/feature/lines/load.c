@@ -8,6 +8,7 @@
 #include "feature/lines/lines.h"
 #include "feature/lines/load_native.h"
 #include "feature/lines/load_ranks.h"
+#include "feature/resident/resident.h"
 #include "session/feature.h"
 #include "session/priv.h"
 #include "targets/targets.h"
@@ -44,6 +45,7 @@ struct process {
 	struct mxbpf_collector collector; /* since the last look at lines */
 	bool collects;			  /* at the last look at the collector */
 	bool seen;			  /* in the present walk over the children and ranks */
+	struct resident_reader memory;
 };
 
 struct state {
@@ -242,12 +244,10 @@ static size_t read_stack(struct state *l, const struct py_thread *t)
 /* Adds the memory of the process, if it has not ended. */
 static void look_at_memory(struct state *l)
 {
-	struct mxbpf_resident r = {.h = {.kind = MXBPF_RESIDENT, .size = sizeof(r), .tgid = (uint32_t)l->at->pid}};
+	const struct mxbpf_resident *r = &l->at->memory.last;
 
-	r.h.ts_ns = clock_ns(CLOCK_MONOTONIC);
-	r.bytes = tgt_peek_resident(l->at->pid);
-	if (r.bytes && !l->at->rank)
-		buf_put(&l->recs, &r, sizeof(r)); /* without memory a reading is lost, which is one of many */
+	if (resident_read(&l->at->memory, l->at->pid, l->at->rank))
+		buf_put(&l->recs, r, sizeof(*r)); /* without memory a reading is lost, which is one of many */
 }
 
 /* Notes that a thread has the stack in l->text. tid 0: its number is not known. */

@@ -2,6 +2,7 @@
 #include "feature/resident/resident.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define PROCESSES_MAX 64 /* of further ones nothing is kept */
 
@@ -41,13 +42,14 @@ static void resident_add(struct resident *p, const struct mxbpf_resident *r)
 
 static int resident_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct mxbpf_resident r = *(const struct mxbpf_resident *)rec;
+	struct mxbpf_resident r = {.bytes = 0};
 	struct state *state = mdl_state(m, &feature_resident);
 	struct resident *p;
 	bool added;
 
 	if (!state)
 		return -ENOMEM;
+	memcpy(&r, rec, rec->size < sizeof(r) ? rec->size : sizeof(r));
 	if (buf_count(&state->rows, *p) >= PROCESSES_MAX && !hash_get(&state->index, r.h.tgid, 0))
 		return 0;
 	p = mdl_item_put(&state->index, &state->rows, r.h.tgid, 0, sizeof(*p), &added);
@@ -57,7 +59,7 @@ static int resident_fold(struct mdl *m, const struct mxbpf_rec *rec)
 		p->tgid = r.h.tgid;
 		p->each = 1;
 	}
-	r.h.size = sizeof(r); /* a newer one is longer */
+	r.h.size = sizeof(r); /* a newer one is longer, an older one shorter */
 	resident_add(p, &r);
 	return 0;
 }

@@ -3,6 +3,8 @@
 #ifndef FEATURE_RESIDENT_H
 #define FEATURE_RESIDENT_H
 
+#include <sys/types.h>
+
 #include "model/feature.h"
 #include "mxbpf_lines.h"
 
@@ -18,6 +20,15 @@ struct resident {
 	uint64_t last;
 	struct mxbpf_resident at[RESIDENT_READINGS];
 };
+
+/* Reads the memory of a process again and again. What takes longer to read is read less often. Zeroed is a new one. */
+struct resident_reader {
+	struct mxbpf_resident last;
+	uint64_t counts_ns, private_ns; /* when these are read again */
+	bool forked;
+};
+/* Reads it into r->last. Returns false if the process has ended. */
+bool resident_read(struct resident_reader *r, pid_t pid, bool rank);
 
 /* Returns the i-th process, in no order; NULL behind the last. Borrowed until the next record is folded. */
 const struct resident *resident_at(const struct mdl *m, size_t i);

@@ -2,7 +2,7 @@
 /*
  * Causes. Each file of this folder is one cause, or a few that share their facts: make_NAME() reads the tables into its
  * struct in struct cause_facts, and rules_NAME says it (see feature/findings/findings.h). A struct that is zeroed says
- * that nothing was found.
+ * that nothing was found. All times in ns, all shares between 0 and 1.
  */
 #ifndef FEATURE_FINDINGS_CAUSES_CAUSES_H
 #define FEATURE_FINDINGS_CAUSES_CAUSES_H
@@ -12,9 +12,12 @@
 
 #include "feature/findings/line.h"
 
+struct facts;
+struct mdl;
+
 #define CAUSE_PROCESSES 64
 
-/* collector.c: the garbage collector of a process. All times in ns, all shares between 0 and 1. */
+/* collector.c: the garbage collector of a process. */
 struct cause_collector {
 	uint32_t tgid;
 	double share;		  /* of the window, by looks at the interpreter's state; 0: too little to say */
@@ -24,6 +27,29 @@ struct cause_collector {
 	uint64_t slow, slow_with; /* slow iterations; of these, with a collection */
 	struct fact_line line;	  /* of the main thread, in which most collections begin */
 };
+/* Returns in which share of the time the garbage collector of a process runs; 0: it is not known. */
+double causes_collecting(const struct facts *f, uint32_t tgid);
+
+/* paging.c: what a process had to wait for because its pages were not in memory. */
+struct cause_paging {
+	uint32_t tgid; /* 0: none is found */
+	uint64_t over_ns;
+	uint64_t majflt, read_bytes; /* in that time */
+	uint64_t swapped_bytes;	     /* at its end, or in the middle, whichever is more */
+	uint64_t resident_bytes;
+	double waits; /* share of the looks at its thread: at lines at which it waits for a disk, again and again */
+	struct fact_line line; /* where it waited */
+};
+/* Reads it for a process, also for a rank that the session does not profile. tid 0: its main thread. 0 or -ENOMEM. */
+int cause_paging_of(const struct mdl *m, uint32_t tgid, uint32_t tid, struct cause_paging *p);
+
+/* copied.c: child processes that copy the pages that they got from their parent. */
+struct cause_copied {
+	uint32_t tgid; /* the one that copies the most; 0: none does */
+	uint32_t processes;
+	uint64_t bytes, over_ns; /* of all of them */
+	struct fact_line line;
+};
 
 struct cause_facts {
 	struct cause_collector collector;
@@ -32,10 +58,8 @@ struct cause_facts {
 		uint32_t tgid;
 		double share;
 	} collecting[CAUSE_PROCESSES];
+	struct cause_paging swapping, reading;
+	struct cause_copied copied;
 };
-
-struct facts;
-/* Returns in which share of the time the garbage collector of a process runs; 0: it is not known. */
-double causes_collecting(const struct facts *f, uint32_t tgid);
 
 #endif
