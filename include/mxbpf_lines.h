@@ -49,8 +49,11 @@ struct mxbpf_look {
 	__u64 stack_id;
 	__u32 tid;
 	__u32 flags; /* enum mxbpf_look_flag */
+	/* Of the thread since it began: on CPUs, and ready to run but waiting for one. 0: not known. Since 3.1. */
+	__u64 cpu_ns, runq_ns;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_look) == 32);
+#define MXBPF_LOOK_BYTES_MIN 32 /* records of earlier versions */
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_look) == 48);
 
 #define MXBPF_RESIDENT ((enum mxbpf_kind)76)
 

@@ -129,6 +129,17 @@ struct tgt_call tgt_peek_call(pid_t pid, pid_t tid)
 	return c;
 }
 
+struct tgt_cpu tgt_peek_cpu(pid_t pid, pid_t tid)
+{
+	unsigned long long cpu = 0, runq = 0;
+	struct buf text = {0};
+
+	if (!slurp_task(pid, tid, "schedstat", &text) && sscanf(text.data, "%llu %llu", &cpu, &runq) != 2)
+		cpu = runq = 0;
+	buf_fini(&text);
+	return (struct tgt_cpu){cpu, runq};
+}
+
 static void count_stopped(pid_t pid, pid_t tid, struct buf *text, struct tgt_stop *s)
 {
 	uint64_t switches;

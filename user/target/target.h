@@ -172,6 +172,12 @@ struct tgt_call {
 };
 struct tgt_call tgt_peek_call(pid_t pid, pid_t tid);
 
+/* What a thread has had since it began: time on CPUs, and ready to run without one; 0: not known. */
+struct tgt_cpu {
+	uint64_t cpu_ns, runq_ns;
+};
+struct tgt_cpu tgt_peek_cpu(pid_t pid, pid_t tid);
+
 /* The bytes of a process that are resident, without files and memory that it shares; 0: not known. */
 uint64_t tgt_peek_resident(pid_t pid);
 

@@ -48,6 +48,8 @@ double cost_row_scale(const struct mdl *m, const struct mdl_row *row);
  * iterations the model has.
  */
 double cost_iterations_scale(const struct mdl *m, uint32_t tgid, uint64_t found);
+/* Slices with iterations in order of time, *n their number. NULL: the process has none. Borrowed. */
+const struct cost_point *cost_points(const struct mdl *m, uint32_t tgid, unsigned *n);
 /* The time of an iteration of the process between slices, if those were counted; else 0. */
 double cost_free_iteration(const struct mdl *m, uint32_t tgid);
 /*
@@ -61,14 +63,25 @@ struct mdl_row cost_recorded(const struct mdl_row *r);
 enum cost_base { COST_ITERATIONS, COST_TIME, COST_BASES }; /* of what a row in slices is a part */
 enum cost_of { COST_SLICED, COST_LITTLE };		   /* a row, see MXBPF_PARTIAL_LITTLE */
 
+#define COST_POINTS 64 /* of more slices, each two become one */
+
+/* What a slice, or several that follow each other, recorded. */
+struct cost_point {
+	uint64_t ts_ns; /* start of the first one */
+	uint64_t iterations;
+	uint64_t calls, passes; /* of operators; of these, nodes of backward passes */
+};
+
 /* The slices of a process. */
 struct cost_slices {
 	struct mxbpf_slice_part all;
 	uint64_t end_ns; /* up to which they stand for it */
 	double n;
-	double base[2][COST_BASES];	    /* of what was recorded since the last slice, by enum cost_of */
-	double base_squares[2][COST_BASES]; /* of slices */
-	uint64_t free_ns, free_iterations;  /* between slices, while nothing was recorded */
+	double base[2][COST_BASES];	       /* of what was recorded since the last slice, by enum cost_of */
+	double base_squares[2][COST_BASES];    /* of slices */
+	uint64_t free_ns, free_iterations;     /* between slices, while nothing was recorded */
+	struct cost_point points[COST_POINTS]; /* in order of time; not in recordings of an interval's sums */
+	unsigned npoints, each, last;	       /* a point is of so many slices, the last one of `last` */
 };
 
 /* partial.c and estimate.c: what the feature does with its records; see struct mdl_feature. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Slices: what they stand for, and what rows have with the calls between them. */
 #include <errno.h>
+#include <string.h>
 
 #include "base/ratio.h"
 #include "base/whole.h"
@@ -52,6 +53,53 @@ static void sample_row(struct mdl_row *r, const double base[COST_BASES])
 	}
 }
 
+static void count_calls(const struct mdl *m, const struct mdl_row *r, struct cost_point *p)
+{
+	const uint64_t calls = r->count - r->sampled.count;
+	size_t len;
+	const char *name = mdl_name(m, r->name_id, &len);
+
+	add_sat(&p->calls, calls);
+	if (memmem(name, len, "Backward", 8) && !memmem(name, len, "::", 2)) /* not what evaluates the node */
+		add_sat(&p->passes, calls);
+}
+
+static void add_point(struct cost_slices *s, const struct cost_point *p)
+{
+	struct cost_point *at = s->points;
+	unsigned i;
+
+	if (s->npoints && s->last < s->each) {
+		at += s->npoints - 1;
+		add_sat(&at->iterations, p->iterations);
+		add_sat(&at->calls, p->calls);
+		add_sat(&at->passes, p->passes);
+		s->last++;
+		return;
+	}
+	s->each += !s->each;
+	for (i = 0; s->npoints == COST_POINTS && i < COST_POINTS / 2; i++) {
+		at[i] = at[2 * i];
+		add_sat(&at[i].iterations, at[2 * i + 1].iterations);
+		add_sat(&at[i].calls, at[2 * i + 1].calls);
+		add_sat(&at[i].passes, at[2 * i + 1].passes);
+	}
+	if (s->npoints == COST_POINTS) {
+		s->npoints /= 2;
+		s->each *= 2;
+	}
+	at[s->npoints++] = *p;
+	s->last = 1;
+}
+
+const struct cost_point *cost_points(const struct mdl *m, uint32_t tgid, unsigned *n)
+{
+	const struct cost_slices *s = cost_slices_find(m, tgid);
+
+	*n = s ? s->npoints : 0;
+	return s ? s->points : NULL;
+}
+
 /*
  * Records of a time without slices, when all probes were attached, may be folded after their MXBPF_SLICE record, so
  * that time is a part of the slice that follows.
@@ -63,6 +111,8 @@ static void sample(struct mdl *m, struct cost_slices *s, const struct mxbpf_slic
 		[COST_LITTLE] = {(double)from->marks_iterations, (double)from->marks_ns},
 	};
 	const struct mdl_row *const *rows;
+	struct cost_point point = {.ts_ns = from->h.ts_ns, .iterations = from->seen_iterations};
+	const bool alone = !s->base[COST_SLICED][COST_TIME]; /* no time without slices is a part of it */
 	struct mdl_row *r;
 	unsigned cls, of, k;
 	size_t n, i;
@@ -78,10 +128,14 @@ static void sample(struct mdl *m, struct cost_slices *s, const struct mxbpf_slic
 			r = rows[i]->tgid != from->h.tgid
 				    ? NULL
 				    : mdl_row_find(m, cls, rows[i]->id, rows[i]->tgid, rows[i]->device);
+			if (r && cls == MXBPF_CLASS_OPERATOR)
+				count_calls(m, r, &point);
 			if (r)
 				sample_row(r, s->base[cost_is_little(m, r) ? COST_LITTLE : COST_SLICED]);
 		}
 	}
+	if (alone && point.iterations)
+		add_point(s, &point);
 	s->n++;
 	for (of = 0; of < 2; of++)
 		for (k = 0; k < COST_BASES; k++) {

@@ -77,11 +77,18 @@ struct fact_line facts_tally_top(const struct facts_tally *t)
 	return best;
 }
 
-static uint64_t looks_at(const struct facts_tally *t, const char *text)
+const struct fact_line *facts_tally_find(const struct facts_tally *t, const char *text)
 {
 	const uint64_t *at = hash_get(&t->index, hash_of(text, strlen(text)), 0);
 
-	return at ? buf_at(&t->lines, struct fact_line, *at - 1)->looks : 0;
+	return at ? buf_at(&t->lines, const struct fact_line, *at - 1) : NULL;
+}
+
+static uint64_t looks_at(const struct facts_tally *t, const char *text)
+{
+	const struct fact_line *line = facts_tally_find(t, text);
+
+	return line ? line->looks : 0;
 }
 
 void facts_tally_fini(struct facts_tally *t)

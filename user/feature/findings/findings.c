@@ -10,6 +10,7 @@ const struct finding_cause finding_causes[] = {
 	{make_collector, rules_collector},
 	{make_paging, rules_paging},
 	{make_copied, rules_copied},
+	{make_trend, rules_trend},
 	{NULL, NULL},
 };
 

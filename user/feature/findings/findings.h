@@ -281,6 +281,7 @@ struct facts_tally {
 };
 int facts_tally_add(struct facts_tally *t, const char *text, size_t len, const struct mxbpf_agg_line *l);
 struct fact_line facts_tally_top(const struct facts_tally *t); /* the line with the most samples */
+const struct fact_line *facts_tally_find(const struct facts_tally *t, const char *text); /* NULL: it has none */
 void facts_tally_fini(struct facts_tally *t);
 
 /* facts_compile.c. 0 or -ENOMEM. rest: the iterations are those of the loop, in order of time. */

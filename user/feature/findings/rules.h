@@ -18,6 +18,8 @@ int make_collector(struct mdl *m, const struct mdl_session *s, struct facts *f);
 int make_paging(struct mdl *m, const struct mdl_session *s, struct facts *f);
 int make_copied(struct mdl *m, const struct mdl_session *s, struct facts *f);
 extern const struct finding_rule rules_paging[], rules_copied[];
+int make_trend(struct mdl *m, const struct mdl_session *s, struct facts *f);
+extern const struct finding_rule rules_trend[];
 
 /* rules_cpus.c */
 RULE(rules_threads);

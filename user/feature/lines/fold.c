@@ -16,7 +16,7 @@ struct state {
 	struct ring looks, collectors; /* struct mxbpf_look, struct mxbpf_collector */
 };
 
-static int ring_put(struct ring *r, const void *rec, uint16_t bytes)
+static int ring_put(struct ring *r, const struct mxbpf_rec *rec, uint16_t bytes)
 {
 	struct mxbpf_rec *to;
 
@@ -28,8 +28,9 @@ static int ring_put(struct ring *r, const void *rec, uint16_t bytes)
 	}
 	if (!to)
 		return -ENOMEM;
-	memcpy(to, rec, bytes);
-	to->size = bytes; /* a newer one is longer */
+	memset(to, 0, bytes);
+	memcpy(to, rec, rec->size < bytes ? rec->size : bytes); /* an older one is shorter */
+	to->size = bytes;					/* a newer one is longer */
 	return 0;
 }
 

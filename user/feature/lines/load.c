@@ -261,6 +261,7 @@ static void note_look(struct state *l, pid_t tid, bool is_main, size_t len)
 				   .rank = l->at->rank};
 	struct mxbpf_look single = {.h = {.kind = MXBPF_LOOK, .size = sizeof(single), .tgid = (uint32_t)l->at->pid}};
 	struct tgt_call call;
+	struct tgt_cpu cpu;
 	struct mxbpf_frame *f;
 	uint64_t *at;
 
@@ -283,6 +284,11 @@ static void note_look(struct state *l, pid_t tid, bool is_main, size_t len)
 	single.h.ts_ns = r.h.ts_ns;
 	single.stack_id = r.stack_id;
 	single.tid = r.tid;
+	if (r.tid && !r.rank) {
+		cpu = tgt_peek_cpu(l->at->pid, tid);
+		single.cpu_ns = cpu.cpu_ns;
+		single.runq_ns = cpu.runq_ns;
+	}
 	buf_put(&l->recs, &r, sizeof(r)); /* without memory a look is lost, which is one in many */
 	if (!r.rank)
 		buf_put(&l->recs, &single, sizeof(single));

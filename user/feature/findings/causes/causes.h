@@ -51,7 +51,19 @@ struct cause_copied {
 	struct fact_line line;
 };
 
+/* trend.c: iterations that become slower. n 0: they do not. */
+struct cause_trend {
+	uint64_t n;		       /* iterations */
+	uint64_t first_ns, last_ns;    /* one of the first third, and of the last */
+	struct fact_line line;	       /* where the time grows, in the last third; looks 0: not known */
+	double line_before, line_more; /* share of the looks in the first third, and how much more it is in the last */
+	double calls[2], passes[2]; /* operators of an iteration in the first third and in the last; nodes of backward
+				       passes; 0: not known */
+	unsigned part;		    /* enum mxbpf_step_part that grows; MXBPF_STEP_PARTS: not known */
+};
+
 struct cause_facts {
+	struct cause_trend trend;
 	struct cause_collector collector;
 	/* The share of each process, also of ranks that are not profiled; tgid 0: no more. */
 	struct {

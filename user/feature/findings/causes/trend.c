@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Iterations that become slower. The window is cut into parts with equal numbers of iterations. The time of one in a
+ * part is the smaller of two: the median, which a few disturbed ones do not change, and the mean without the time that
+ * the loop's thread waited for a CPU, which a busy machine does not change. It is a trend if it rises from part to
+ * part, and rather along a line than by a step, which is another speed of the machine or another phase of the program.
+ * If all that an iteration does becomes slower alike, the machine can be the cause, so that something else must grow.
+ */
+#include "feature/findings/rules.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fmt.h"
+#include "base/whole.h"
+#include "feature/cost/cost.h"
+#include "feature/lines/lines.h"
+#include "feature/steps/steps.h"
+
+#define PARTS	     9
+#define THIRD	     (PARTS / 3)
+#define EACH_LEAST   2	  /* iterations of a part */
+#define RISES_LEAST  0.72 /* Kendall's rank correlation of 9 parts; by chance 3 of 1000 reach it */
+#define GROWTH_LEAST 1.15 /* of an iteration, from the first third to the last */
+#define GROWTH_PLAIN 1.6  /* more than a CPU's speed changes in such a window */
+#define MIDDLE	     0.15 /* of the growth has happened, and remains, in the middle third */
+#define OTHERS_LEAST 1.1  /* growth of the number of operators */
+#define LINE_MORE    0.12 /* of the looks: a line has more of the last third than of the first */
+#define LINE_PART    0.4  /* of the growth */
+#define RANKS_LEAST  0.55 /* it goes on, so that it stands before what takes a half now */
+
+/* The CPU's account of the loop's thread at its looks, in order of time. */
+struct account {
+	const struct mxbpf_look *at;
+	size_t n;
+};
+
+static int by_time(const void *va, const void *vb)
+{
+	const struct mxbpf_look *a = va, *b = vb;
+
+	return a->h.ts_ns < b->h.ts_ns ? -1 : a->h.ts_ns > b->h.ts_ns;
+}
+
+/* Copies the looks at the loop's thread. Returns 0 or -ENOMEM. */
+static int trend_looks(const struct mdl *m, const struct facts *f, struct buf *own)
+{
+	size_t n, i;
+	const struct mxbpf_look *looks = lines_looks(m, &n);
+	int err = 0;
+
+	for (i = 0; i < n && !err; i++)
+		if (looks[i].h.tgid == f->loop.tgid && looks[i].tid == f->loop.tid)
+			err = buf_put(own, &looks[i], sizeof(looks[i]));
+	if (own->len)
+		qsort(own->data, buf_count(own, *looks), sizeof(*looks), by_time);
+	return err;
+}
+
+/* Share of a time in which the thread waited for a CPU; 0: not known. */
+static double waited(const struct account *a, uint64_t from_ns, uint64_t to_ns)
+{
+	const struct mxbpf_look *first = NULL, *last = NULL;
+	size_t i;
+
+	for (i = 0; i < a->n; i++) {
+		if (!a->at[i].cpu_ns || a->at[i].h.ts_ns + LINES_LOOK_NS < from_ns ||
+		    a->at[i].h.ts_ns > to_ns + LINES_LOOK_NS)
+			continue;
+		first = first ? first : &a->at[i];
+		last = &a->at[i];
+	}
+	if (first == last || last->runq_ns <= first->runq_ns)
+		return 0;
+	return facts_least(
+		1, facts_share((double)(last->runq_ns - first->runq_ns), (double)(last->h.ts_ns - first->h.ts_ns)));
+}
+
+/* The time of an iteration in each part. Returns 0 or -ENOMEM. */
+static int trend_parts(const struct mxbpf_iteration *it, size_t n, const struct account *a, double each[PARTS])
+{
+	uint64_t *ns = calloc(n, sizeof(*ns));
+	size_t part, i, from, to;
+	double sum;
+
+	for (part = 0; ns && part < PARTS; part++) {
+		from = n * part / PARTS;
+		to = n * (part + 1) / PARTS;
+		for (sum = 0, i = from; i < to; i++) {
+			ns[i - from] = it[i].dur_ns;
+			sum += (double)it[i].dur_ns;
+		}
+		sum *= 1 - waited(a, it[from].h.ts_ns, steps_end_ns(&it[to - 1]));
+		each[part] = facts_least((double)facts_median(ns, to - from), sum / (double)(to - from));
+	}
+	free(ns);
+	return ns ? 0 : -ENOMEM;
+}
+
+/* ---- is it a trend? */
+
+static double rises(const double each[PARTS])
+{
+	int more = 0, i, k;
+
+	for (i = 0; i < PARTS; i++)
+		for (k = i + 1; k < PARTS; k++)
+			more += (each[k] > each[i]) - (each[k] < each[i]);
+	return more / (PARTS * (PARTS - 1) / 2.0);
+}
+
+static double mean_of(const double *each, size_t n)
+{
+	double sum = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		sum += each[i];
+	return sum / (double)n;
+}
+
+static double rest_of_mean(const double *each, size_t n)
+{
+	const double mean = mean_of(each, n);
+	double sum = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		sum += (each[i] - mean) * (each[i] - mean);
+	return sum;
+}
+
+/* A line leaves less of the differences than the best step does. */
+static bool is_line(const double each[PARTS])
+{
+	const double middle = (PARTS - 1) / 2.0;
+	double slope = 0, all = 0, step = INFINITY, rest;
+	size_t i;
+
+	for (i = 0; i < PARTS; i++) {
+		slope += ((double)i - middle) * each[i];
+		all += ((double)i - middle) * ((double)i - middle);
+	}
+	rest = rest_of_mean(each, PARTS) - slope * slope / all;
+	for (i = 1; i < PARTS; i++)
+		step = facts_least(step, rest_of_mean(each, i) + rest_of_mean(each + i, PARTS - i));
+	return rest < step;
+}
+
+static double middle_of(const double *each)
+{
+	const double a = each[0], b = each[1], c = each[2];
+
+	return fmax(fmin(a, b), fmin(fmax(a, b), c));
+}
+
+static bool is_trend(const double each[PARTS], struct cause_trend *t)
+{
+	const double first = middle_of(each), second = middle_of(each + THIRD), third = middle_of(each + 2 * THIRD);
+
+	t->first_ns = whole(first);
+	t->last_ns = whole(third);
+	return first > 0 && third >= GROWTH_LEAST * first && second - first >= MIDDLE * (third - first) &&
+	       third - second >= MIDDLE * (third - first) && rises(each) >= RISES_LEAST && is_line(each);
+}
+
+/* ---- what grows with them */
+
+/* The line on which an iteration spends the most more in the last third than in the first. Returns 0 or -ENOMEM. */
+static int trend_line(const struct mdl *m, struct cause_trend *t, const struct account *a, const uint64_t third_ns[2])
+{
+	struct facts_tally tally[2] = {{.of = 0}}; /* of the first and the last third */
+	const struct mxbpf_agg_line one = {.count = 1};
+	const struct fact_line *line, *was;
+	double share[2], by, most = 0;
+	const char *text;
+	size_t i, len;
+	bool late;
+	int err = 0;
+
+	for (i = 0; i < a->n && !err; i++) {
+		late = a->at[i].h.ts_ns >= third_ns[1];
+		text = late || a->at[i].h.ts_ns < third_ns[0] ? lines_of_program(m, a->at[i].stack_id, &len) : NULL;
+		if (!text)
+			continue;
+		tally[late].of++;
+		err = facts_tally_add(&tally[late], text, len, &one);
+	}
+	for (i = 0; i < buf_count(&tally[1].lines, struct fact_line); i++) {
+		line = buf_at(&tally[1].lines, struct fact_line, i);
+		was = facts_tally_find(&tally[0], line->text);
+		share[1] = facts_share((double)line->looks, (double)tally[1].of);
+		share[0] = facts_share(was ? (double)was->looks : 0, (double)tally[0].of);
+		by = share[1] * (double)t->last_ns - share[0] * (double)t->first_ns;
+		if (line->looks < FACTS_LOOKS_LEAST || by <= most)
+			continue;
+		most = by;
+		t->line = *line;
+		t->line.of = tally[1].of;
+		t->line_before = share[0];
+		t->line_more = share[1] - share[0];
+	}
+	if (most < LINE_PART * (double)(t->last_ns - t->first_ns))
+		t->line = (struct fact_line){.text = ""};
+	facts_tally_fini(&tally[0]);
+	facts_tally_fini(&tally[1]);
+	return err;
+}
+
+static double for_each_iteration(uint64_t n, uint64_t iterations)
+{
+	return facts_share((double)n, (double)iterations);
+}
+
+/* Operators of an iteration in the first and in the last third of the slices. */
+static void trend_operators(const struct mdl *m, const struct facts *f, struct cause_trend *t)
+{
+	unsigned n, i, third;
+	const struct cost_point *p = cost_points(m, f->loop.tgid, &n);
+	struct cost_point sums[2] = {{0}}, *sum;
+
+	third = n < 3 ? n / 2 : n / 3;
+	for (i = 0; i < n; i++) {
+		if (i >= third && i < n - third)
+			continue;
+		sum = &sums[i >= n - third];
+		add_sat(&sum->iterations, p[i].iterations);
+		add_sat(&sum->calls, p[i].calls);
+		add_sat(&sum->passes, p[i].passes);
+	}
+	for (i = 0; i < 2; i++) {
+		t->calls[i] = for_each_iteration(sums[i].calls, sums[i].iterations);
+		t->passes[i] = for_each_iteration(sums[i].passes, sums[i].iterations);
+	}
+}
+
+/* Time of an iteration's parts in the first third and in the last, of those in which they are known. */
+static void trend_part(const struct facts *f, const struct mxbpf_iteration *it, size_t n, struct cause_trend *t,
+		       const uint64_t third_ns[2])
+{
+	double ns[2][MXBPF_STEP_PARTS] = {{0}}, count[2] = {0}, by, most = 0;
+	unsigned part, late;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		late = it[i].h.ts_ns >= third_ns[1];
+		if (!(it[i].flags & MXBPF_ITERATION_PARTS) || it[i].h.tgid != f->loop.tgid ||
+		    it[i].tid != f->loop.tid || (!late && it[i].h.ts_ns >= third_ns[0]))
+			continue;
+		count[late]++;
+		for (part = 0; part < MXBPF_STEP_PARTS; part++)
+			ns[late][part] += (double)it[i].part_ns[part];
+	}
+	t->part = MXBPF_STEP_PARTS;
+	for (part = 0; part < MXBPF_STEP_PARTS && count[0] && count[1]; part++) {
+		by = ns[1][part] / count[1] - ns[0][part] / count[0];
+		if (by <= most || by < LINE_PART * (double)(t->last_ns - t->first_ns))
+			continue;
+		most = by;
+		t->part = part;
+	}
+}
+
+static bool grows(const double of[2])
+{
+	return of[0] > 0 && of[1] >= OTHERS_LEAST * of[0];
+}
+
+static bool grows_too(const struct facts *f, const struct cause_trend *t)
+{
+	return grows(t->calls) || (t->line.looks && t->line_more >= LINE_MORE) || f->grown_bytes > 0 ||
+	       f->resident.tgid == f->loop.tgid;
+}
+
+/* In slices, iterations that were recorded have their cost, so those between slices count, if there are enough. */
+static size_t keep_free(const struct facts *f, const struct mxbpf_iteration *all, size_t n, struct mxbpf_iteration *it)
+{
+	size_t i, k = 0, of = 0;
+
+	for (i = 0; i < n; i++)
+		of += all[i].h.tgid == f->loop.tgid && all[i].tid == f->loop.tid &&
+		      !(all[i].flags & MXBPF_ITERATION_PARTS);
+	for (i = 0; i < n; i++)
+		if (all[i].h.tgid == f->loop.tgid && all[i].tid == f->loop.tid &&
+		    (!f->sliced || of < PARTS * EACH_LEAST || !(all[i].flags & MXBPF_ITERATION_PARTS)))
+			it[k++] = all[i];
+	return k;
+}
+
+/* it: iterations of the loop, in order of time. */
+static int look_for_trend(struct mdl *m, struct facts *f, const struct account *a, const struct mxbpf_iteration *it,
+			  size_t n)
+{
+	struct cause_trend t = {.n = n};
+	uint64_t third_ns[2];
+	double each[PARTS];
+	size_t nall;
+	const struct mxbpf_iteration *all = steps_iterations(m, &nall);
+	int err = n < PARTS * EACH_LEAST ? 0 : trend_parts(it, n, a, each);
+
+	if (getenv("H3DBG") && n >= PARTS * EACH_LEAST) { for (int i = 0; i < PARTS; i++) fprintf(stderr, "%.2f ", each[i]/1e6); fprintf(stderr, " n %zu nall %zu rises %.2f line %d looks %zu\n", n, nall, rises(each), is_line(each), a->n); } else if (getenv("H3DBG")) fprintf(stderr, "few %zu of %zu\n", n, nall);
+	if (err || n < PARTS * EACH_LEAST || !is_trend(each, &t))
+		return err;
+	third_ns[0] = it[n / 3].h.ts_ns;
+	third_ns[1] = it[n - n / 3].h.ts_ns;
+	err = trend_line(m, &t, a, third_ns);
+	trend_operators(m, f, &t);
+	trend_part(f, all, nall, &t, third_ns);
+	if ((double)t.last_ns >= GROWTH_PLAIN * (double)t.first_ns || grows_too(f, &t))
+		f->cause.trend = t;
+	return err;
+}
+
+int make_trend(struct mdl *m, const struct mdl_session *s, struct facts *f)
+{
+	size_t n;
+	const struct mxbpf_iteration *all = steps_iterations(m, &n);
+	struct mxbpf_iteration *it = n ? calloc(n, sizeof(*it)) : NULL;
+	struct buf own = {0};
+	struct account a;
+	int err = n && !it ? -ENOMEM : trend_looks(m, f, &own);
+
+	(void)s;
+	a = (struct account){(const struct mxbpf_look *)own.data, buf_count(&own, *a.at)};
+	err = err || !it ? err : look_for_trend(m, f, &a, it, keep_free(f, all, n, it));
+	free(it);
+	buf_fini(&own);
+	return err;
+}
+
+/* ---- what is said */
+
+static double trend_share(const struct facts *f)
+{
+	const struct cause_trend *t = &f->cause.trend;
+	const double share = t->n ? 1 - facts_share((double)t->first_ns, (double)t->last_ns) : 0;
+
+	return t->n && share < RANKS_LEAST ? RANKS_LEAST : share;
+}
+
+static void trend_say(const struct facts *f, struct buf *b)
+{
+	const struct cause_trend *t = &f->cause.trend;
+	const double over = (double)t->n * 2 / 3; /* between the middles of the thirds */
+	char ns[3][24], bytes[24];
+
+	buf_printf(
+		b,
+		"Iterations become slower: they take %s in the last third of the window and %s in the first, %s more "
+		"per 100 iterations",
+		fmt_ns(t->last_ns, ns[0]), fmt_ns(t->first_ns, ns[1]),
+		fmt_ns(whole(100 * (double)(t->last_ns - t->first_ns) / over), ns[2]));
+	if (grows(t->passes))
+		buf_printf(
+			b,
+			"; the backward pass of an iteration has %.0f nodes instead of %.0f, as if a state was never "
+			"detached",
+			t->passes[1], t->passes[0]);
+	else if (grows(t->calls))
+		buf_printf(b, "; an iteration has %.0f operators instead of %.0f", t->calls[1], t->calls[0]);
+	else if (t->part < MXBPF_STEP_PARTS)
+		buf_printf(b, "; most of what grows is %s",
+			   t->part == MXBPF_PART_OUTSIDE ? (f->python ? "your Python code" : "your own code")
+							 : steps_part_words(t->part, f->python));
+	if (f->grown_bytes > 0)
+		buf_printf(b, "; memory grows by %s in each",
+			   fmt_bytes((uint64_t)f->grown_bytes / (f->grown_over ? f->grown_over : 1), bytes));
+	else if (f->resident.tgid && f->resident.tgid == f->loop.tgid)
+		buf_printf(b, "; the memory of the process grows by %s in this window",
+			   fmt_bytes((uint64_t)f->resident.grown_bytes, bytes));
+}
+
+static void trend_evidence(const struct facts *f, struct buf *b)
+{
+	const struct cause_trend *t = &f->cause.trend;
+
+	if (!t->line.looks)
+		return;
+	buf_printf(b, "what grows is at ");
+	rules_put_line(&t->line, b);
+	buf_printf(b, " in the last third, %.0f%% in the first", 100 * t->line_before);
+}
+
+static const char *trend_next(const struct facts *f)
+{
+	return grows(f->cause.trend.passes) && !(f->have & FACTS_HAVE_MEMORY) ? "--pid PID --memory --py-stacks" : NULL;
+}
+
+/* clang-format off */
+const struct finding_rule rules_trend[] = {
+	{.key = "slower_iterations", .full_gpu = true, .least = 0.1, .share = trend_share, .say = trend_say, .evidence = trend_evidence,
+	 .explains = "own_code tiny_operators slow_iterations page_faults", .next_of = trend_next,
+	 .advice = "Something grows with each iteration, so that the job will stand still in the end. A state that is carried on keeps "
+		   "the graphs of all iterations before: detach() it. A list that is searched or summed takes longer as it grows: use a "
+		   "set or a dict, and a running sum of .item(). A buffer that is concatenated in each step is copied whole: give it a "
+		   "limit, or write into a tensor that is allocated once. Then an iteration stays as quick as the first ones."},
+	{.key = NULL},
+};
+/* clang-format on */
