@@ -54,7 +54,7 @@
  * 3.1: more tables that are written so: waits for GPUs, launches of processes, lives of operators, calls of parameter
  *      stores, and calls of CUDA for memory. No release wrote 3.0, whose readers would show these as empty.
  * 3.2: looks at Python's garbage collector: MXBPF_COLLECTOR (mxbpf_lines.h); more members of MXBPF_RESIDENT;
- *      CPU time of threads at single looks: mxbpf_look.cpu_ns
+ *      CPU time and iterations of threads at single looks: mxbpf_look.cpu_ns
  */
 #define MXBPF_FILE_MAJOR  3
 #define MXBPF_FILE_MINOR  2

@@ -51,9 +51,10 @@ struct mxbpf_look {
 	__u32 flags; /* enum mxbpf_look_flag */
 	/* Of the thread since it began: on CPUs, and ready to run but waiting for one. 0: not known. Since 3.1. */
 	__u64 cpu_ns, runq_ns;
+	__u64 iterations; /* that BPF has counted on it, also between slices. Since 3.1. */
 };
 #define MXBPF_LOOK_BYTES_MIN 32 /* records of earlier versions */
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_look) == 48);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_look) == 56);
 
 #define MXBPF_RESIDENT ((enum mxbpf_kind)76)
 

@@ -190,6 +190,16 @@ uint64_t att_iterations(const struct att *a, uint32_t tgid)
 	return n;
 }
 
+uint64_t att_iterations_of_thread(const struct att *a, uint32_t tgid, uint32_t tid)
+{
+	unsigned i;
+
+	for (i = 1; i < MXBPF_THREADS_MAX && i < a->nslots; i++)
+		if (a->threads[i].tgid == tgid && a->threads[i].tid == tid)
+			return a->threads[i].iterations;
+	return 0;
+}
+
 uint64_t att_costs_of(const struct att *a, uint32_t tgid)
 {
 	uint64_t ns = 0;

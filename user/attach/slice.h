@@ -55,6 +55,7 @@ void att_slice_forget(struct att *a);
 
 /* Return the number of iterations that a process has ended, and the cost of its hits. Ended threads do not count. */
 uint64_t att_iterations(const struct att *a, uint32_t tgid);
+uint64_t att_iterations_of_thread(const struct att *a, uint32_t tgid, uint32_t tid);
 uint64_t att_costs_of(const struct att *a, uint32_t tgid);
 
 #endif

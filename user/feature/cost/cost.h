@@ -67,7 +67,7 @@ enum cost_of { COST_SLICED, COST_LITTLE };		   /* a row, see MXBPF_PARTIAL_LITTL
 
 /* What a slice, or several that follow each other, recorded. */
 struct cost_point {
-	uint64_t ts_ns; /* start of the first one */
+	uint64_t from_ns, to_ns;
 	uint64_t iterations;
 	uint64_t calls, passes; /* of operators; of these, nodes of backward passes */
 };

@@ -64,27 +64,30 @@ static void count_calls(const struct mdl *m, const struct mdl_row *r, struct cos
 		add_sat(&p->passes, calls);
 }
 
+static void join_points(struct cost_point *p, const struct cost_point *next)
+{
+	p->to_ns = next->to_ns;
+	add_sat(&p->iterations, next->iterations);
+	add_sat(&p->calls, next->calls);
+	add_sat(&p->passes, next->passes);
+}
+
 static void add_point(struct cost_slices *s, const struct cost_point *p)
 {
 	struct cost_point *at = s->points;
 	unsigned i;
 
 	if (s->npoints && s->last < s->each) {
-		at += s->npoints - 1;
-		add_sat(&at->iterations, p->iterations);
-		add_sat(&at->calls, p->calls);
-		add_sat(&at->passes, p->passes);
+		join_points(&at[s->npoints - 1], p);
 		s->last++;
 		return;
 	}
 	s->each += !s->each;
-	for (i = 0; s->npoints == COST_POINTS && i < COST_POINTS / 2; i++) {
-		at[i] = at[2 * i];
-		add_sat(&at[i].iterations, at[2 * i + 1].iterations);
-		add_sat(&at[i].calls, at[2 * i + 1].calls);
-		add_sat(&at[i].passes, at[2 * i + 1].passes);
-	}
 	if (s->npoints == COST_POINTS) {
+		for (i = 0; i < COST_POINTS / 2; i++) {
+			at[i] = at[2 * i];
+			join_points(&at[i], &at[2 * i + 1]);
+		}
 		s->npoints /= 2;
 		s->each *= 2;
 	}
@@ -111,7 +114,8 @@ static void sample(struct mdl *m, struct cost_slices *s, const struct mxbpf_slic
 		[COST_LITTLE] = {(double)from->marks_iterations, (double)from->marks_ns},
 	};
 	const struct mdl_row *const *rows;
-	struct cost_point point = {.ts_ns = from->h.ts_ns, .iterations = from->seen_iterations};
+	struct cost_point point = {
+		.from_ns = from->h.ts_ns, .to_ns = from->h.ts_ns + from->slice_ns, .iterations = from->seen_iterations};
 	const bool alone = !s->base[COST_SLICED][COST_TIME]; /* no time without slices is a part of it */
 	struct mdl_row *r;
 	unsigned cls, of, k;

@@ -23,6 +23,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "attach/slice.h"
 #include "base/thread.h"
 #include "mxbpf_lines.h"
 #include "python/python.h"
@@ -261,6 +262,7 @@ static void note_look(struct state *l, pid_t tid, bool is_main, size_t len)
 				   .rank = l->at->rank};
 	struct mxbpf_look single = {.h = {.kind = MXBPF_LOOK, .size = sizeof(single), .tgid = (uint32_t)l->at->pid}};
 	struct tgt_call call;
+	const struct ses_build *b;
 	struct tgt_cpu cpu;
 	struct mxbpf_frame *f;
 	uint64_t *at;
@@ -284,6 +286,9 @@ static void note_look(struct state *l, pid_t tid, bool is_main, size_t len)
 	single.h.ts_ns = r.h.ts_ns;
 	single.stack_id = r.stack_id;
 	single.tid = r.tid;
+	SES_EACH_BUILD(l->ses, b)
+	if (!r.rank)
+		single.iterations += att_iterations_of_thread(b->att, r.h.tgid, r.tid);
 	if (r.tid && !r.rank) {
 		cpu = tgt_peek_cpu(l->at->pid, tid);
 		single.cpu_ns = cpu.cpu_ns;

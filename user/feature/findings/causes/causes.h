@@ -54,6 +54,8 @@ struct cause_copied {
 /* trend.c: iterations that become slower. n 0: they do not. */
 struct cause_trend {
 	uint64_t n;		       /* iterations */
+	int64_t grown_bytes;	       /* of the process's memory, if it rises all the way; else 0 */
+	bool slower;		       /* the time rises beyond chance; else the number of operators does */
 	uint64_t first_ns, last_ns;    /* one of the first third, and of the last */
 	struct fact_line line;	       /* where the time grows, in the last third; looks 0: not known */
 	double line_before, line_more; /* share of the looks in the first third, and how much more it is in the last */

@@ -19,6 +19,7 @@
 #include "base/whole.h"
 #include "feature/cost/cost.h"
 #include "feature/lines/lines.h"
+#include "feature/resident/resident.h"
 #include "feature/steps/steps.h"
 
 #define PARTS	     9
@@ -29,6 +30,8 @@
 #define GROWTH_PLAIN 1.6  /* more than a CPU's speed changes in such a window */
 #define MIDDLE	     0.15 /* of the growth has happened, and remains, in the middle third */
 #define OTHERS_LEAST 1.1  /* growth of the number of operators */
+#define POINTS_LEAST 5	  /* slices whose number of operators rises */
+#define POINTS_RISE  0.9
 #define LINE_MORE    0.12 /* of the looks: a line has more of the last third than of the first */
 #define LINE_PART    0.4  /* of the growth */
 #define RANKS_LEAST  0.55 /* it goes on, so that it stands before what takes a half now */
@@ -216,15 +219,54 @@ static double for_each_iteration(uint64_t n, uint64_t iterations)
 	return facts_share((double)n, (double)iterations);
 }
 
-/* Operators of an iteration in the first and in the last third of the slices. */
-static void trend_operators(const struct mdl *m, const struct facts *f, struct cause_trend *t)
+static bool grows(const double of[2])
 {
-	unsigned n, i, third;
+	return of[0] > 0 && of[1] >= OTHERS_LEAST * of[0];
+}
+
+/* By how much the least memory of the loop's process rises from part to part; 0: it does not. */
+static int64_t trend_memory(const struct mdl *m, const struct facts *f)
+{
+	double least[PARTS];
+	const struct resident *p;
+	size_t i, part;
+	uint32_t k;
+
+	if (f->resident.tgid && f->resident.tgid == f->loop.tgid)
+		return f->resident.grown_bytes;
+	for (i = 0; (p = resident_at(m, i)); i++)
+		if (p->tgid == f->loop.tgid)
+			break;
+	if (!p || p->n < PARTS * EACH_LEAST)
+		return 0;
+	for (part = 0; part < PARTS; part++) {
+		least[part] = INFINITY;
+		for (k = (uint32_t)(p->n * part / PARTS); k < p->n * (part + 1) / PARTS; k++)
+			least[part] = fmin(least[part], (double)p->at[k].bytes);
+	}
+	if (rises(least) < RISES_PLAIN || least[PARTS - 1] - least[0] < MEMORY_LEAST)
+		return 0;
+	return (int64_t)whole(least[PARTS - 1] - least[0]);
+}
+
+/*
+ * Operators of an iteration in the first and in the last third of the slices. Returns whether their number rises from
+ * slice to slice, which no load of the machine changes.
+ */
+static bool trend_operators(const struct mdl *m, const struct facts *f, struct cause_trend *t)
+{
+	unsigned n, i, third, k;
 	const struct cost_point *p = cost_points(m, f->loop.tgid, &n);
 	struct cost_point sums[2] = {{0}}, *sum;
+	int more = 0;
 
 	third = n < 3 ? n / 2 : n / 3;
 	for (i = 0; i < n; i++) {
+		for (k = 0; k < i; k++)
+			more += for_each_iteration(p[i].calls, p[i].iterations) >
+						for_each_iteration(p[k].calls, p[k].iterations)
+					? 1
+					: -1;
 		if (i >= third && i < n - third)
 			continue;
 		sum = &sums[i >= n - third];
@@ -236,6 +278,13 @@ static void trend_operators(const struct mdl *m, const struct facts *f, struct c
 		t->calls[i] = for_each_iteration(sums[i].calls, sums[i].iterations);
 		t->passes[i] = for_each_iteration(sums[i].passes, sums[i].iterations);
 	}
+	if (getenv("H3DBG"))
+		for (i = 0; i < n; i++)
+			fprintf(stderr, "point %.2f its %lu calls %.0f passes %.0f\n", p[i].from_ns / 1e9,
+				p[i].iterations, for_each_iteration(p[i].calls, p[i].iterations),
+				for_each_iteration(p[i].passes, p[i].iterations));
+	return n >= (t->grown_bytes ? POINTS_LEAST - 1 : POINTS_LEAST) && grows(t->calls) &&
+	       more >= POINTS_RISE * n * (n - 1) / 2;
 }
 
 /* Time of an iteration's parts in the first third and in the last, of those in which they are known. */
@@ -265,15 +314,9 @@ static void trend_part(const struct facts *f, const struct mxbpf_iteration *it, 
 	}
 }
 
-static bool grows(const double of[2])
+static bool grows_too(const struct cause_trend *t)
 {
-	return of[0] > 0 && of[1] >= OTHERS_LEAST * of[0];
-}
-
-static bool grows_too(const struct facts *f, const struct cause_trend *t)
-{
-	return grows(t->calls) || (t->line.looks && t->line_more >= LINE_MORE) || f->grown_bytes > 0 ||
-	       f->resident.tgid == f->loop.tgid;
+	return grows(t->calls) || (t->line.looks && t->line_more >= LINE_MORE) || t->grown_bytes;
 }
 
 /* In slices, iterations that were recorded have their cost, so those between slices count, if there are enough. */
@@ -291,42 +334,118 @@ static size_t keep_free(const struct facts *f, const struct mxbpf_iteration *all
 	return k;
 }
 
-/* it: iterations of the loop, in order of time. */
-static int look_for_trend(struct mdl *m, struct facts *f, const struct account *a, const struct mxbpf_iteration *it,
-			  size_t n)
+static bool is_sliced(const struct mdl *m, const struct facts *f, uint64_t from_ns, uint64_t to_ns)
 {
-	struct cause_trend t = {.n = n};
+	unsigned n, i;
+	const struct cost_point *p = cost_points(m, f->loop.tgid, &n);
+
+	for (i = 0; i < n; i++)
+		if (p[i].from_ns < to_ns + LINES_LOOK_NS / 2 && from_ns < p[i].to_ns + LINES_LOOK_NS / 2)
+			return true;
+	return false;
+}
+
+/*
+ * If iterations are only counted between slices, makes one for each time between two looks in which some ended, which
+ * stands for them. Returns their number; *counted: how many ended in all.
+ */
+static size_t from_counts(const struct mdl *m, const struct facts *f, const struct account *a,
+			  struct mxbpf_iteration *it, uint64_t *counted)
+{
+	const struct mxbpf_look *from = NULL, *to;
+	size_t i, k = 0;
+
+	*counted = 0;
+	for (i = 0; i < a->n; i++) {
+		to = &a->at[i];
+		if (!from || to->iterations < from->iterations) {
+			from = to;
+			continue;
+		}
+		if (to->iterations == from->iterations)
+			continue;
+		*counted += to->iterations - from->iterations;
+		if (!is_sliced(m, f, from->h.ts_ns, to->h.ts_ns))
+			it[k++] = (struct mxbpf_iteration){.h.ts_ns = from->h.ts_ns,
+							   .dur_ns = (to->h.ts_ns - from->h.ts_ns) /
+								     (to->iterations - from->iterations),
+							   .raw_ns = to->h.ts_ns - from->h.ts_ns};
+		from = to;
+	}
+	return k;
+}
+
+#define KNOWN_LEAST 0.6 /* of those that ended; fewer are not the whole window's */
+
+/* The loop's iterations in order of time, or what stands for them. Returns their number; *counted: those that ended. */
+static size_t trend_iterations(struct mdl *m, const struct facts *f, const struct account *a,
+			       struct mxbpf_iteration *it, uint64_t *counted)
+{
+	size_t n, kept;
+	const struct mxbpf_iteration *all = steps_iterations(m, &n);
+
+	kept = from_counts(m, f, a, it, counted);
+	if ((double)n < KNOWN_LEAST * (double)*counted)
+		return kept;
+	kept = keep_free(f, all, n, it);
+	*counted = kept;
+	return kept;
+}
+
+/* it: iterations of the loop, in order of time; counted: for so many they stand. Returns 0 or -ENOMEM. */
+static int look_for_trend(struct mdl *m, struct facts *f, const struct account *a, const struct mxbpf_iteration *it,
+			  size_t n, uint64_t counted)
+{
+	struct cause_trend t = {.n = counted};
 	uint64_t third_ns[2];
 	double each[PARTS];
 	size_t nall;
 	const struct mxbpf_iteration *all = steps_iterations(m, &nall);
-	int err = n < PARTS * EACH_LEAST ? 0 : trend_parts(it, n, a, each);
+	const bool known = n >= PARTS * EACH_LEAST;
+	int err = known ? trend_parts(it, n, a, each) : 0;
+	bool longer;
 
-	if (getenv("H3DBG") && n >= PARTS * EACH_LEAST) { for (int i = 0; i < PARTS; i++) fprintf(stderr, "%.2f ", each[i]/1e6); fprintf(stderr, " n %zu nall %zu rises %.2f line %d looks %zu\n", n, nall, rises(each), is_line(each), a->n); } else if (getenv("H3DBG")) fprintf(stderr, "few %zu of %zu\n", n, nall);
-	if (err || n < PARTS * EACH_LEAST || !is_trend(each, &t))
+	if (err || n < 3)
 		return err;
+	t.grown_bytes = trend_memory(m, f);
+	longer = trend_operators(m, f, &t);
+	t.slower = known && is_trend(each, &t);
+	if (getenv("H3DBG") && known) {
+		for (int i = 0; i < PARTS; i++)
+			fprintf(stderr, "%.2f ", each[i] / 1e6);
+		fprintf(stderr, " n %zu nall %zu rises %.2f line %d looks %zu longer %d\n", n, nall, rises(each),
+			is_line(each), a->n, longer);
+	} else if (getenv("H3DBG"))
+		fprintf(stderr, "few %zu of %zu\n", n, nall);
+	if (!t.slower && !longer)
+		return 0;
 	third_ns[0] = it[n / 3].h.ts_ns;
 	third_ns[1] = it[n - n / 3].h.ts_ns;
 	err = trend_line(m, &t, a, third_ns);
-	trend_operators(m, f, &t);
 	trend_part(f, all, nall, &t, third_ns);
-	if ((double)t.last_ns >= GROWTH_PLAIN * (double)t.first_ns || grows_too(f, &t))
+	if (longer || ((double)t.last_ns >= GROWTH_PLAIN * (double)t.first_ns && rises(each) >= RISES_PLAIN) ||
+	    grows_too(&t))
 		f->cause.trend = t;
 	return err;
 }
 
 int make_trend(struct mdl *m, const struct mdl_session *s, struct facts *f)
 {
-	size_t n;
-	const struct mxbpf_iteration *all = steps_iterations(m, &n);
-	struct mxbpf_iteration *it = n ? calloc(n, sizeof(*it)) : NULL;
+	struct mxbpf_iteration *it;
 	struct buf own = {0};
 	struct account a;
-	int err = n && !it ? -ENOMEM : trend_looks(m, f, &own);
+	uint64_t counted;
+	size_t n;
+	int err = f->loop.tid ? trend_looks(m, f, &own) : 0;
 
 	(void)s;
+	if (err || !f->loop.tid)
+		return err;
 	a = (struct account){(const struct mxbpf_look *)own.data, buf_count(&own, *a.at)};
-	err = err || !it ? err : look_for_trend(m, f, &a, it, keep_free(f, all, n, it));
+	steps_iterations(m, &n);
+	it = calloc(n + a.n + 1, sizeof(*it));
+	n = it ? trend_iterations(m, f, &a, it, &counted) : 0;
+	err = it ? look_for_trend(m, f, &a, it, n, counted) : -ENOMEM;
 	free(it);
 	buf_fini(&own);
 	return err;
@@ -337,7 +456,7 @@ int make_trend(struct mdl *m, const struct mdl_session *s, struct facts *f)
 static double trend_share(const struct facts *f)
 {
 	const struct cause_trend *t = &f->cause.trend;
-	const double share = t->n ? 1 - facts_share((double)t->first_ns, (double)t->last_ns) : 0;
+	const double share = t->slower ? 1 - facts_share((double)t->first_ns, (double)t->last_ns) : 0;
 
 	return t->n && share < RANKS_LEAST ? RANKS_LEAST : share;
 }
@@ -369,9 +488,9 @@ static void trend_say(const struct facts *f, struct buf *b)
 	if (f->grown_bytes > 0)
 		buf_printf(b, "; memory grows by %s in each",
 			   fmt_bytes((uint64_t)f->grown_bytes / (f->grown_over ? f->grown_over : 1), bytes));
-	else if (f->resident.tgid && f->resident.tgid == f->loop.tgid)
+	else if (t->grown_bytes)
 		buf_printf(b, "; the memory of the process grows by %s in this window",
-			   fmt_bytes((uint64_t)f->resident.grown_bytes, bytes));
+			   fmt_bytes((uint64_t)t->grown_bytes, bytes));
 }
 
 static void trend_evidence(const struct facts *f, struct buf *b)
@@ -385,15 +504,10 @@ static void trend_evidence(const struct facts *f, struct buf *b)
 	buf_printf(b, " in the last third, %.0f%% in the first", 100 * t->line_before);
 }
 
-static const char *trend_next(const struct facts *f)
-{
-	return grows(f->cause.trend.passes) && !(f->have & FACTS_HAVE_MEMORY) ? "--pid PID --memory --py-stacks" : NULL;
-}
-
 /* clang-format off */
 const struct finding_rule rules_trend[] = {
 	{.key = "slower_iterations", .full_gpu = true, .least = 0.1, .share = trend_share, .say = trend_say, .evidence = trend_evidence,
-	 .explains = "own_code tiny_operators slow_iterations page_faults", .next_of = trend_next,
+	 .explains = "own_code tiny_operators slow_iterations page_faults", .next = "--pid PID --memory --py-stacks", .taken = FACTS_HAVE_STACKS,
 	 .advice = "Something grows with each iteration, so that the job will stand still in the end. A state that is carried on keeps "
 		   "the graphs of all iterations before: detach() it. A list that is searched or summed takes longer as it grows: use a "
 		   "set or a dict, and a running sum of .item(). A buffer that is concatenated in each step is copied whole: give it a "
