@@ -18,6 +18,7 @@
 #include "feature/machine/machine.h"
 #include "feature/marks/marks.h"
 #include "feature/memory/memory.h"
+#include "feature/modes/modes.h"
 #include "feature/neighbours/neighbours.h"
 #include "feature/omp/omp.h"
 #include "feature/path/path.h"
@@ -66,6 +67,7 @@ const struct mdl_feature *const mdl_features[] = {
 	&feature_neighbours,
 	&feature_resident,
 	&feature_threads,
+	&feature_modes,
 	NULL,
 	/* clang-format on */
 };

@@ -73,6 +73,9 @@ bool py_current_state(const struct py *p, uint64_t fs_base, uint64_t *state);
 /* Computes the print (a hash of the content) of a code object. Returns false if there is none at that address. */
 bool py_code_print(const struct py *p, uint64_t code, uint64_t *print);
 
+/* Copies the name of a class without its Python module, or "" if the object is no class. */
+void py_class_name(const struct py *p, uint64_t type, char name[PY_TYPE_BYTES]);
+
 #define PY_COOKIE "xdebugpy" /* the first 8 bytes of _PyRuntime from 3.13 on, before the offsets */
 
 /* Returns true if PY_VERSION_HEX is that of a release. The table of a preview may differ. */

@@ -80,6 +80,14 @@ int py_stack_part(const struct py *p, const struct py_thread *t, uint64_t *next,
  */
 size_t py_stack_text(struct py *p, const struct mxbpf_stack *s, char *text, size_t max, unsigned *lost);
 
+/* What the interpreter calls for each line (traces) and for each call (profiles) of its main thread. */
+#define PY_TYPE_BYTES 256
+struct py_tracing {
+	bool traces, profiles;
+	char tracer[PY_TYPE_BYTES], profiler[PY_TYPE_BYTES]; /* type of the object that is called with; hostile */
+};
+void py_tracing(const struct py *p, struct py_tracing *out); /* nothing is on where the version does not tell */
+
 /*
  * What the garbage collector does: py_find_collector() once, then py_collector() as often as needed, which is one read.
  * Returns false if the place of its state is not known, as in 3.15.

@@ -13,7 +13,7 @@
 #include "base/fmt.h"
 
 #define FILE_BYTES_MAX	1024
-#define NAME_BYTES_MAX	256
+#define NAME_BYTES_MAX	PY_TYPE_BYTES
 #define LINES_BYTES_MAX (1u << 20)
 #define CODES_BYTES_MAX (64u << 20) /* limit of kept code objects; a program can make new ones for ever */
 
@@ -275,8 +275,7 @@ static const char *short_file(const char *file)
 	return file;
 }
 
-/* Copies the name of a class without its Python module, or "" if the object is no class. */
-static void class_name(const struct py *p, uint64_t type, char name[NAME_BYTES_MAX])
+void py_class_name(const struct py *p, uint64_t type, char name[PY_TYPE_BYTES])
 {
 	uint64_t meta, flags, text;
 	char *dot, *c;
@@ -287,7 +286,7 @@ static void class_name(const struct py *p, uint64_t type, char name[NAME_BYTES_M
 	    !py_word(p, meta + p->l.walk.head + TYPE_FLAGS, &flags) || !(flags & IS_A_TYPE) ||
 	    !py_word(p, type + p->l.walk.head + TYPE_NAME, &text))
 		return;
-	n = tgt_read_some(p->t, text, name, NAME_BYTES_MAX - 1);
+	n = tgt_read_some(p->t, text, name, PY_TYPE_BYTES - 1);
 	name[n > 0 ? n : 0] = '\0';
 	for (c = name; *c; c++)
 		if ((unsigned char)*c < 0x20 || *c == 0x7f)
@@ -311,7 +310,7 @@ static void module_name(const struct py *p, const struct mxbpf_stack *s, const s
 		return;
 	for (; k < s->n && codes[k] && codes[k]->of_module && !name[0]; k++)
 		if (s->frames[k].type)
-			class_name(p, s->frames[k].type, name);
+			py_class_name(p, s->frames[k].type, name);
 }
 
 static size_t frame_text(const struct py *p, const struct mxbpf_stack *s, const struct code *const *codes, unsigned i,

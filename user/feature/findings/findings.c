@@ -11,6 +11,7 @@ const struct finding_cause finding_causes[] = {
 	{make_paging, rules_paging},
 	{make_copied, rules_copied},
 	{make_trend, rules_trend},
+	{make_debug_modes, rules_debug_modes},
 	{NULL, NULL},
 };
 

@@ -20,6 +20,8 @@ int make_copied(struct mdl *m, const struct mdl_session *s, struct facts *f);
 extern const struct finding_rule rules_paging[], rules_copied[];
 int make_trend(struct mdl *m, const struct mdl_session *s, struct facts *f);
 extern const struct finding_rule rules_trend[];
+int make_debug_modes(struct mdl *m, const struct mdl_session *s, struct facts *f);
+extern const struct finding_rule rules_debug_modes[];
 
 /* rules_cpus.c */
 RULE(rules_threads);

@@ -64,6 +64,19 @@ struct cause_trend {
 	unsigned part;		    /* enum mxbpf_step_part that grows; MXBPF_STEP_PARTS: not known */
 };
 
+/* A mode for debugging that is on (debug_modes.c). */
+struct fact_mode {
+	uint32_t tgid, mode;   /* mode: enum mode */
+	uint64_t seen, looked; /* readings that found it on, and all until then */
+	double share;	       /* by which it is ranked */
+	double measured;       /* of the time, as far as samples and operators tell */
+	struct fact_line line; /* of the program, which it works for */
+};
+struct debug_modes {
+	struct fact_mode most;
+	uint32_t on; /* bits of enum mode */
+};
+
 struct cause_facts {
 	struct cause_trend trend;
 	struct cause_collector collector;
@@ -74,6 +87,7 @@ struct cause_facts {
 	} collecting[CAUSE_PROCESSES];
 	struct cause_paging swapping, reading;
 	struct cause_copied copied;
+	struct debug_modes debug_modes;
 };
 
 #endif
