@@ -76,6 +76,16 @@ bool py_code_print(const struct py *p, uint64_t code, uint64_t *print);
 /* Copies the name of a class without its Python module, or "" if the object is no class. */
 void py_class_name(const struct py *p, uint64_t type, char name[PY_TYPE_BYTES]);
 
+/* Removes the directories of installed packages, as the runtimes' own profilers do. */
+const char *py_short_file(const char *file);
+/* Returns the innermost frame of a thread, or 0 if it runs no Python. */
+uint64_t py_top_frame(const struct py *p, uint64_t of_state);
+/* Returns true if an object of that type is alive at the address. */
+bool py_lives(const struct py *p, uint64_t addr, uint64_t type);
+/* Returns the text of a string object, at most `max` characters. NULL: it is no string, or there is no memory. Owned.
+ */
+char *py_read_text(const struct py *p, uint64_t addr, size_t max);
+
 #define PY_COOKIE "xdebugpy" /* the first 8 bytes of _PyRuntime from 3.13 on, before the offsets */
 
 /* Returns true if PY_VERSION_HEX is that of a release. The table of a preview may differ. */

@@ -100,6 +100,16 @@ void py_find_collector(struct py *p);
 bool py_collector(const struct py *p, struct py_collector *c);
 
 /*
+ * Finds the innermost frame of a function in a file whose path ends so, and copies one of its local variables: a
+ * string, or "NAME (FILE:LINE)" of a code object. The thread may run meanwhile. Returns false if there is none.
+ */
+struct py_function {
+	const char *file, *name;
+};
+bool py_local(const struct py *p, const struct py_thread *t, struct py_function of, const char *local, char *text,
+	      size_t max);
+
+/*
  * Where an interpreter accepts a request to execute a script (PEP 768). The addresses are in the process, in memory
  * that stays mapped while the program runs.
  */

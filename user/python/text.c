@@ -120,15 +120,14 @@ static bool is_live(const struct py *p, const uint64_t *head, uint64_t type)
 	return words > 2 ? head[1] >> 32 || head[2] >> 2 : count && count <= UINT32_MAX;
 }
 
-static bool lives(const struct py *p, uint64_t addr, uint64_t type)
+bool py_lives(const struct py *p, uint64_t addr, uint64_t type)
 {
 	uint64_t head[HEAD_MAX_BYTES / 8];
 
 	return addr && !tgt_read(p->t, addr, head, p->l.walk.head) && is_live(p, head, type);
 }
 
-/* Returns the text of a string object, at most `max` characters. NULL: it is no string, or there is no memory. */
-static char *read_text(const struct py *p, uint64_t addr, size_t max)
+char *py_read_text(const struct py *p, uint64_t addr, size_t max)
 {
 	uint64_t len;
 	const uint16_t head = p->l.walk.head;
@@ -137,7 +136,7 @@ static char *read_text(const struct py *p, uint64_t addr, size_t max)
 	char *text;
 	size_t i, n = 0;
 
-	if (!lives(p, addr, p->text_type) || !py_word(p, addr + head, &len) ||
+	if (!py_lives(p, addr, p->text_type) || !py_word(p, addr + head, &len) ||
 	    tgt_read(p->t, addr + head + MXBPF_PY_TEXT_STATE, &state, sizeof(state)))
 		return NULL;
 	state >>= p->l.walk.text_shift;
@@ -205,7 +204,7 @@ static bool read_lines(const struct py *p, uint64_t addr, struct code *c)
 {
 	uint64_t bytes;
 
-	if (!lives(p, addr, p->bytes_type) || !py_word(p, addr + p->l.walk.head, &bytes) || bytes > LINES_BYTES_MAX)
+	if (!py_lives(p, addr, p->bytes_type) || !py_word(p, addr + p->l.walk.head, &bytes) || bytes > LINES_BYTES_MAX)
 		return false;
 	c->lines = malloc(bytes + 1);
 	c->lines_bytes = bytes;
@@ -222,8 +221,8 @@ static struct code *read_code(const struct py *p, const struct mxbpf_stack_frame
 	if (py_word(p, f->code + p->l.code_file, &file) && py_word(p, f->code + p->l.code_name, &name) &&
 	    py_word(p, f->code + p->l.code_lines, &lines) &&
 	    !tgt_read(p->t, f->code + p->l.code_first, &c->first, sizeof(c->first))) {
-		c->file = read_text(p, file, FILE_BYTES_MAX);
-		c->name = read_text(p, name, NAME_BYTES_MAX);
+		c->file = py_read_text(p, file, FILE_BYTES_MAX);
+		c->name = py_read_text(p, name, NAME_BYTES_MAX);
 	}
 	/* Check again, because it may have changed meanwhile. */
 	if (!c->file || !c->name || !read_lines(p, lines, c) || !text_is_same(p, f)) {
@@ -260,8 +259,7 @@ static const struct code *code_of(struct py *p, const struct mxbpf_stack_frame *
 
 /* ---- lines of text */
 
-/* Removes the directories of installed packages, as the runtimes' own profilers do. */
-static const char *short_file(const char *file)
+const char *py_short_file(const char *file)
 {
 	static const char *const roots[] = {"/site-packages/", "/dist-packages/"};
 	const char *at;
@@ -326,7 +324,7 @@ static size_t frame_text(const struct py *p, const struct mxbpf_stack *s, const 
 		return (size_t)snprintf(text, max, "%s\n", LOST_LINE);
 	line = p->l.line(c->lines, c->lines_bytes, c->first, s->frames[i].instr);
 	len = snprintf(text, max, "%s%s%s%s(%u): %s\n", name[0] ? "nn.Module: " : "", name, name[0] ? "\n" : "",
-		       short_file(c->file), line ? line : c->first, c->name);
+		       py_short_file(c->file), line ? line : c->first, c->name);
 	return len < 0 ? max : (size_t)len;
 }
 

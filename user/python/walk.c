@@ -5,8 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Returns the innermost frame, or 0 if the thread runs no Python. */
-static uint64_t top_frame(const struct py *p, uint64_t of_state)
+uint64_t py_top_frame(const struct py *p, uint64_t of_state)
 {
 	const struct mxbpf_python *w = &p->l.walk;
 	uint64_t frame = of_state;
@@ -63,7 +62,7 @@ static int take_frames(const struct py *p, uint64_t *frame, struct mxbpf_stack *
 
 int py_stack_of(const struct py *p, const struct py_thread *t, struct mxbpf_stack *s)
 {
-	uint64_t frame = top_frame(p, t->frame);
+	uint64_t frame = py_top_frame(p, t->frame);
 
 	return take_frames(p, &frame, s);
 }
@@ -71,7 +70,7 @@ int py_stack_of(const struct py *p, const struct py_thread *t, struct mxbpf_stac
 int py_stack_part(const struct py *p, const struct py_thread *t, uint64_t *next, struct mxbpf_stack *s)
 {
 	if (!*next)
-		*next = top_frame(p, t->frame);
+		*next = py_top_frame(p, t->frame);
 	return take_frames(p, next, s);
 }
 

@@ -35,8 +35,8 @@ static int sum_threads(const struct mdl *m, const struct facts *f, struct hash *
 	bool added;
 
 	for (i = 0; i < n; i++) {
-		if (l[i].rank || (f->loop.tid && l[i].tid != f->loop.tid))
-			continue;
+		if (!l[i].rank && f->loop.tid && l[i].tid != f->loop.tid)
+			continue; /* of other ranks, only main threads are sampled */
 		t = mdl_item_put(index, threads, l[i].tid, l[i].h.tgid, sizeof(*t), &added);
 		if (!t)
 			return -ENOMEM;
@@ -71,6 +71,61 @@ static int find_caller(const struct mdl *m, const struct thread *t, struct fact_
 	return err;
 }
 
+/* Cuts "0/1: " in front of a guard, and the source behind it. */
+static void take_guard(struct facts *f, const char *what, size_t what_len, const char *why, size_t why_len)
+{
+	const char *number = memmem(why, why_len, ": ", 2), *source = memmem(why, why_len, "  # ", 4);
+
+	why_len = source ? (size_t)(source - why) : why_len;
+	if (number && number < why + why_len && strspn(why, "0123456789/") == (size_t)(number - why)) {
+		why_len -= (size_t)(number + 2 - why);
+		why = number + 2;
+	}
+	while (why_len && why[why_len - 1] == ' ')
+		why_len--;
+	snprintf(f->compiling.what, sizeof(f->compiling.what), "%.*s", (int)what_len, what);
+	snprintf(f->compiling.guard, sizeof(f->compiling.guard), "%.*s", (int)why_len, why);
+}
+
+/* What the thread compiles anew, from the outermost line of its stacks. */
+static int find_guard(const struct mdl *m, const struct thread *t, struct facts *f)
+{
+	const size_t skip = sizeof(LINES_GUARD) - 1;
+	size_t n, i, len, left;
+	const struct mxbpf_agg_line *l = lines_rows(m, &n);
+	struct hash seen = {0};
+	const char *text, *because;
+	uint64_t *count, most = 0;
+	int err = 0;
+
+	for (i = 0; !err && i < n; i++) {
+		text = l[i].h.tgid == t->tgid && l[i].tid == t->tid ? mdl_text(m, MXBPF_NAME_STACK, l[i].stack_id, &len)
+								    : NULL;
+		text = text ? memmem(text, len, "\n" LINES_GUARD, skip + 1) : NULL;
+		if (!text)
+			continue;
+		left = len - (size_t)(text + 1 + skip - mdl_text(m, MXBPF_NAME_STACK, l[i].stack_id, &len));
+		text += 1 + skip;
+		because = memmem(text, left, LINES_BECAUSE, sizeof(LINES_BECAUSE) - 1);
+		if (!f->compiling.what[0])
+			snprintf(f->compiling.what, sizeof(f->compiling.what), "%.*s",
+				 (int)(because ? (size_t)(because - text) : left), text);
+		count = because ? hash_put(&seen, hash_text(HASH_SEED, text, left), 0) : NULL;
+		err = because && !count ? -ENOMEM : 0;
+		if (!count)
+			continue;
+		f->compiling.anew += !*count;
+		*count += l[i].count;
+		if (*count <= most)
+			continue;
+		most = *count;
+		take_guard(f, text, (size_t)(because - text), because + sizeof(LINES_BECAUSE) - 1,
+			   left - (size_t)(because + sizeof(LINES_BECAUSE) - 1 - text));
+	}
+	hash_fini(&seen);
+	return err;
+}
+
 int facts_compiling(const struct mdl *m, const struct mdl_session *s, struct facts *f)
 {
 	struct hash index = {0};
@@ -93,6 +148,7 @@ int facts_compiling(const struct mdl *m, const struct mdl_session *s, struct fac
 		f->compiling.compiler = most->compiler;
 		f->compiling.tgid = most->tgid;
 		err = find_caller(m, most, &f->compiling.line);
+		err = err ? err : find_guard(m, most, f);
 	}
 	hash_fini(&index);
 	buf_fini(&threads);

@@ -169,6 +169,10 @@ struct facts {
 		double share; /* of the window */
 		const char *compiler;
 		struct fact_line line; /* of the program, which calls it */
+		/* What was compiled anew the most, and why; "": not known, or all was compiled for the first time.
+		 * Hostile. */
+		char what[FACTS_LINE_BYTES], guard[FACTS_LINE_BYTES];
+		uint64_t anew; /* different reasons that were seen, each of which is a compilation */
 	} compiling;
 	/* The loop's thread outside its iterations. */
 	struct {

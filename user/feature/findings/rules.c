@@ -660,7 +660,7 @@ const struct finding_rule rules_common[] = {
 	 .next_of = next_locked, .pid_at = offsetof(struct facts, locked.tgid),
 	 .advice = "Only one thread at a time gets past that line; the others wait. Hold the lock for what must not run twice at "
 		   "once, and do the rest (decoding, preprocessing, writing) before or after it, or give each thread its own copy."},
-	{.key = "compiling", .least = 0.1, .share = rules_compiling_share, .say = rules_compiling_say,
+	{.key = "compiling", .explains = "memory_growth slow_iterations", .least = 0.1, .share = rules_compiling_share, .say = rules_compiling_say,
 	 .evidence = rules_compiling_evidence, .pid_at = offsetof(struct facts, compiling.tgid), .next = "--pid PID --sample 99", .taken = FACTS_HAVE_SAMPLES,
 	 .advice = "A compiler makes code anew for each new shape, type or constant. Mark what changes with "
 		   "torch._dynamo.mark_dynamic(), compile with dynamic=True, or pad lengths to a few sizes. With "

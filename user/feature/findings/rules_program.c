@@ -4,6 +4,7 @@
 #include "feature/findings/rules.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/fmt.h"
 #include "base/whole.h"
@@ -45,13 +46,51 @@ double rules_compiling_share(const struct facts *f)
 void rules_compiling_say(const struct facts *f, struct buf *b)
 {
 	buf_printf(b, "%s compiles in %.0f%% of the time", f->compiling.compiler, 100 * f->compiling.share);
+	if (f->loop.tgid && f->compiling.tgid != f->loop.tgid)
+		buf_printf(b, " in another rank, process %" PRIu32, f->compiling.tgid);
 	if (f->compiling.line.looks)
 		buf_printf(b, ", called by %s", f->compiling.line.text);
+	if (f->compiling.what[0] && !f->compiling.anew)
+		buf_printf(b, ": it compiles %s", f->compiling.what);
+	else if (f->compiling.anew)
+		buf_printf(b, ": %s is compiled anew, %s in this window, because a guard fails: %s", f->compiling.what,
+			   f->compiling.anew > 1 ? "again and again" : "once", f->compiling.guard);
+}
+
+/* What helps depends on what the guard compares. */
+static void findings_put_remedy(const char *guard, struct buf *b)
+{
+	static const struct {
+		const char *part, *remedy;
+	} remedies[] = {
+		{"size mismatch",
+		 "pad lengths to a few sizes, or mark the dimension with torch._dynamo.mark_dynamic()"},
+		{"stride mismatch", "give it tensors of one layout, as contiguous() makes them"},
+		{"dtype mismatch", "convert to one type before the call"},
+		{"requires_grad mismatch", "call it with and without gradients from two places, not in turn"},
+		{"device mismatch", "move to one device before the call"},
+		{"GLOBAL_STATE", "a global mode changes, such as grad mode, autocast or the number of threads"},
+		{"grad_mode", "call it with and without gradients from two places, not in turn"},
+		{"___check_obj_id", "pass the same object each time, not one that is made anew"},
+		{"___check_type_id", "pass arguments of one type"},
+		{"len(", "keep the number of items the same"},
+		{" == ", "a value of Python changes: keep it out of the function, or pass it as a tensor"},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++)
+		if (strstr(guard, remedies[i].part)) {
+			buf_printf(b, "; %s", remedies[i].remedy);
+			return;
+		}
 }
 
 void rules_compiling_evidence(const struct facts *f, struct buf *b)
 {
 	findings_put_line(&f->compiling.line, "while it compiles, your code is at ", b);
+	if (f->compiling.anew > 1)
+		buf_printf(b, "; %" PRIu64 " compilations or more", f->compiling.anew);
+	findings_put_remedy(f->compiling.guard, b);
 }
 
 /* ---- memory of a program without iterations */

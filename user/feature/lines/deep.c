@@ -28,6 +28,9 @@ static const struct {
 	{"JAX", "jax/_src/interpreters/partial_eval.py(", "trace_to_jaxpr"},
 };
 
+#define IMPORT	"<module>" /* the code of a file, which runs when it is imported */
+#define IMPORTS ""	   /* such a line of a compiler's file */
+
 /* "torch/_dynamo/convert_frame.py(12): _compile" */
 static const char *compiler_of(const char *line, size_t len)
 {
@@ -35,10 +38,13 @@ static const char *compiler_of(const char *line, size_t len)
 	size_t i, left = name ? len - (size_t)(name + 3 - line) : 0;
 
 	for (i = 0; name && i < sizeof(compilers) / sizeof(compilers[0]); i++)
-		if (left >= strlen(compilers[i].function) &&
-		    !memcmp(name + 3, compilers[i].function, strlen(compilers[i].function)) &&
-		    memmem(line, len, compilers[i].file, strlen(compilers[i].file)))
-			return compilers[i].compiler;
+		if (memmem(line, len, compilers[i].file, strlen(compilers[i].file))) {
+			if (left >= sizeof(IMPORT) - 1 && !memcmp(name + 3, IMPORT, sizeof(IMPORT) - 1))
+				return IMPORTS;
+			if (left >= strlen(compilers[i].function) &&
+			    !memcmp(name + 3, compilers[i].function, strlen(compilers[i].function)))
+				return compilers[i].compiler;
+		}
 	return NULL;
 }
 
@@ -52,12 +58,14 @@ static size_t line_bytes(const char *text, size_t left)
 
 const char *lines_compiler(const char *text, size_t left)
 {
-	const char *compiler = NULL;
+	const char *compiler = NULL, *found;
 	size_t n;
 
-	for (; left && !compiler; text += n, left -= n) {
+	/* What is inside of an import defines the classes of the compiler, and compiles nothing. */
+	for (; left; text += n, left -= n) {
 		n = line_bytes(text, left);
-		compiler = compiler_of(text, n);
+		found = compiler_of(text, n);
+		compiler = !found ? compiler : *found ? found : NULL;
 	}
 	return compiler;
 }

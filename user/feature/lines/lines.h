@@ -36,6 +36,12 @@ bool lines_is_program(const char *line, size_t len);
 /* Returns the compiler that runs in a stack ("PyTorch"), or NULL if none does. */
 const char *lines_compiler(const char *text, size_t bytes);
 /*
+ * The outermost line of the stack of a thread that compiles says what is compiled anew and which guard has failed:
+ * LINES_GUARD "forward (/path/train.py:12) because 0/1: ..."
+ */
+#define LINES_GUARD   "torch/_dynamo/guards.py(0): compiles "
+#define LINES_BECAUSE " because "
+/*
  * Shortens the text of a deep stack to what a name may have: it keeps the innermost lines, and of the others those of
  * the program and those that lines_compiler() knows. A line "..." stands for what it drops. Returns the new length.
  */

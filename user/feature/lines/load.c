@@ -26,6 +26,7 @@
 #include "attach/slice.h"
 #include "base/thread.h"
 #include "mxbpf_lines.h"
+#include "mxbpf_name.h"
 #include "python/python.h"
 
 #define COLLECTOR_MS   5    /* between two looks at a garbage collector, which cost one read each */
@@ -36,6 +37,7 @@
 #define THOROUGH_LOOKS 100  /* looks until other ranks are searched among all processes of the machine */
 #define TEXT_BYTES     4096 /* of a part of a stack */
 #define PARTS_MAX      8    /* of a stack; outer ones are left out */
+#define GUARD_BYTES    300
 
 struct process {
 	pid_t pid;
@@ -339,12 +341,30 @@ static void take_collector(struct state *l)
 	*c = (struct mxbpf_collector){.looks = 0};
 }
 
+/* Adds the function that PyTorch compiles anew, and the guard that has failed. Returns the new length. */
+static size_t add_guard(struct state *l, const struct py_thread *t, size_t len)
+{
+	static const struct py_function compile = {"/torch/_dynamo/convert_frame.py", "_compile"};
+	char code[GUARD_BYTES], reason[GUARD_BYTES];
+	const char *compiler = lines_compiler(l->text, len);
+	size_t max = MXBPF_NAME_BYTES_MAX - len;
+	int n;
+
+	if (!compiler || len >= MXBPF_NAME_BYTES_MAX || !py_local(l->at->py, t, compile, "code", code, sizeof(code)))
+		return len;
+	if (!py_local(l->at->py, t, compile, "recompile_reason", reason, sizeof(reason)))
+		reason[0] = '\0'; /* it is compiled for the first time, or the version does not say */
+	n = snprintf(l->text + len, max, "\n" LINES_GUARD "%s%s%s", code, reason[0] ? LINES_BECAUSE : "", reason);
+	return n > 0 && (size_t)n < max ? len + (size_t)n : len;
+}
+
 static void look_at_thread(struct state *l, const struct py_thread *t)
 {
 	size_t len;
 
 	l->at_ns = clock_ns(CLOCK_MONOTONIC);
 	len = read_stack(l, t);
+	len = add_guard(l, t, len);
 	if (len && !tgt_gone(l->at->tgt))
 		note_look(l, t->main ? l->at->pid : t->id, t->main, len);
 }

@@ -11,6 +11,7 @@
 #include "feature/lines/lines.h"
 #include "feature/modes/modes.h"
 
+#define WORDS_MAX   4
 #define IDLE_WEIGHT 0.1 /* of a mode of GPUs in a job without one */
 
 /*
@@ -21,7 +22,7 @@ static const struct {
 	const char *name, *by, *cost;
 	double weight;
 	bool of_gpu;
-	const char *frames[3], *operators[3];
+	const char *frames[WORDS_MAX], *operators[WORDS_MAX];
 } modes[MODES] = {
 	[MODE_ANOMALY] = {"Anomaly detection of autograd",
 			  "torch.autograd.set_detect_anomaly() or detect_anomaly()",
@@ -29,7 +30,7 @@ static const struct {
 			  0.35,
 			  false,
 			  {"/traceback.py(", "/linecache.py("},
-			  {"aten::isnan", "aten::any"}},
+			  {"aten::isnan", "aten::ne", "aten::any", "aten::_is_any_true"}},
 	[MODE_DETERMINISTIC] = {"The mode of deterministic algorithms", "torch.use_deterministic_algorithms()",
 				"operators such as index_add, scatter and cumsum use slower algorithms, and each new "
 				"tensor is filled",
@@ -69,14 +70,35 @@ static const struct {
 			  "the runtime prints what it does", 0.1},
 };
 
-static bool is_in(const char *text, size_t len, const char *const words[3])
+static bool is_in(const char *text, size_t len, const char *const words[WORDS_MAX])
 {
 	unsigned i;
 
-	for (i = 0; i < 3 && words[i]; i++)
+	for (i = 0; i < WORDS_MAX && words[i]; i++)
 		if (memmem(text, len, words[i], strlen(words[i])))
 			return true;
 	return false;
+}
+
+#define COMPILER_ERROR 0.3 /* of few readings */
+
+/* The compiler of PyTorch turns anomaly detection on while it works. */
+static bool is_of_compiler(const struct mdl *m, const struct mode_row *r)
+{
+	size_t n, i, len;
+	const struct mxbpf_agg_line *l = lines_rows(m, &n);
+	uint64_t all = 0, compiles = 0;
+	const char *text;
+
+	for (i = 0; i < n && r->mode == MODE_ANOMALY; i++) {
+		if (l[i].h.tgid != r->tgid || !l[i].main)
+			continue;
+		text = mdl_text(m, MXBPF_NAME_STACK, l[i].stack_id, &len);
+		all += l[i].count;
+		compiles += text && lines_compiler(text, len) ? l[i].count : 0;
+	}
+	return compiles && facts_share((double)r->seen, (double)r->looked) <
+				   facts_share((double)compiles, (double)all) + COMPILER_ERROR;
 }
 
 /* The share of the samples at the main threads of the process that are in the mode's code, and the line that calls it.
@@ -117,10 +139,10 @@ static void sum_operators(struct mdl *m, const struct facts *f, struct fact_mode
 
 	for (i = 0; i < n; i++) {
 		name = mdl_name(m, rows[i]->name_id, &len);
-		for (k = 0; k < 3 && modes[mode->mode].operators[k]; k++)
+		for (k = 0; k < WORDS_MAX && modes[mode->mode].operators[k]; k++)
 			if (rows[i]->tgid == f->loop.tgid && len == strlen(modes[mode->mode].operators[k]) &&
 			    !memcmp(name, modes[mode->mode].operators[k], len))
-				add_sat(&ns, rows[i]->total_ns);
+				add_sat(&ns, rows[i]->self_ns);
 	}
 	mode->measured += facts_share((double)ns, (double)f->loop.total_ns);
 }
@@ -132,8 +154,8 @@ static int add_mode(struct mdl *m, struct facts *f, const struct mode_row *r)
 	const bool idle = modes[r->mode].of_gpu && !f->gpu.known;
 	int err = 0;
 
-	if (idle && r->mode == MODE_DETERMINISTIC_CUDNN)
-		return 0; /* programs set it for any machine */
+	if ((idle && r->mode == MODE_DETERMINISTIC_CUDNN) || is_of_compiler(m, r))
+		return 0; /* programs set the first one for any machine */
 	if (modes[r->mode].frames[0])
 		err = sum_looks(m, r->tgid, &mode);
 	if (r->tgid == f->loop.tgid)
@@ -178,9 +200,9 @@ static void debug_mode_say(const struct facts *f, struct buf *b)
 		buf_printf(b, "; this job uses no GPU, which it would slow down");
 	if (mode->measured < MEASURED_LEAST)
 		return;
-	buf_printf(b, ", %.0f%% of the time", 100 * mode->measured);
+	buf_printf(b, ", at least %.0f%% of the time", 100 * mode->measured);
 	if (each_ns && mode->tgid == f->loop.tgid)
-		buf_printf(b, "; without it an iteration would take about %s instead of %s",
+		buf_printf(b, "; without it an iteration would take %s or less instead of %s",
 			   fmt_ns(whole((1 - mode->measured) * (double)each_ns), without), fmt_ns(each_ns, with));
 }
 
