@@ -18,6 +18,15 @@ enum mxbpf_sleep {
 	MXBPF_SLEEP_DISK = 3,	 /* no signal ends its sleep, mostly because it waits for a disk */
 };
 
+/* What the file is that it read or wrote while it slept. */
+enum mxbpf_on {
+	MXBPF_ON_NOTHING = 0, /* another one, or not known */
+	MXBPF_ON_PIPE = 1,
+	MXBPF_ON_NETWORK = 2, /* a socket */
+	MXBPF_ON_TERMINAL = 3,
+	MXBPF_ON_KINDS = 4,
+};
+
 /* Looks at one thread that found the same stack, in the same call of the runtime, in the same state. */
 struct mxbpf_agg_line {
 	struct mxbpf_rec h; /* ts_ns: of the first look */
@@ -30,7 +39,8 @@ struct mxbpf_agg_line {
 	__u8 sleeps;	    /* enum mxbpf_sleep */
 	__u8 main;	    /* 1: the main thread of its process */
 	__u8 rank;	    /* 1: its process is another rank of the job, which the session does not profile */
-	__u8 pad[4];
+	__u8 on;	    /* enum mxbpf_on; 0 before version 2.4 */
+	__u8 pad[3];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_line) == 56);
 

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,22 +107,37 @@ int tgt_peek_doing(pid_t pid, pid_t tid, struct tgt_doing *d)
 	return err;
 }
 
+/* The first argument of the system call is a file that it reads or writes. */
+static bool has_file(int32_t syscall)
+{
+	static const int32_t calls[] = {SYS_read,    SYS_write,	  SYS_readv,  SYS_writev,  SYS_sendto,	SYS_sendmsg,
+					SYS_recvmsg, SYS_connect, SYS_accept, SYS_accept4, SYS_recvfrom};
+	size_t i;
+
+	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		if (calls[i] == syscall)
+			return true;
+	return false;
+}
+
 /* The kernel says "running" of a thread that runs or moves while it looks. */
 struct tgt_call tgt_peek_call(pid_t pid, pid_t tid)
 {
-	struct tgt_call c = {.syscall = -1};
+	struct tgt_call c = {.syscall = -1, .fd = -1};
 	struct buf text = {0};
 	uint64_t switches;
 	char state;
-	unsigned long long limit;
-	int got;
+	unsigned long long first = 0, limit = 0;
+	int got = 0;
 
 	if (!slurp_task(pid, tid, "syscall", &text)) {
-		got = sscanf(text.data, "%d %*x %*x %*x %llx", &c.syscall, &limit);
+		got = sscanf(text.data, "%d %llx %*x %*x %llx", &c.syscall, &first, &limit);
 		c.state = got >= 1 ? 'S' : 'R';
 		c.syscall = c.state == 'S' ? c.syscall : -1;
-		c.untimed = got == 2 && c.syscall == SYS_futex && !limit;
+		c.untimed = got == 3 && c.syscall == SYS_futex && !limit;
 	}
+	if (c.state == 'S' && got >= 2 && first <= INT_MAX && has_file(c.syscall))
+		c.fd = (int)first;
 	/* The thread may have moved since, and then it counts as asleep in what it was in. */
 	if (c.state == 'S' && !read_state(pid, tid, &text, &state, &switches) && strchr("DTt", state))
 		c.state = state;

@@ -21,6 +21,7 @@ enum about {
 	ABOUT_WAIT,
 	ABOUT_API,
 	ABOUT_LOCK,
+	ABOUT_LIBRARY, /* Python code of the runtime's library, which the program calls for operators */
 	ABOUT_OWN,
 	ABOUT_NABOUT
 };
@@ -34,12 +35,13 @@ static uint64_t hash_of(const char *text, size_t len)
 /* The vote of Boyer and Moore: what has more than a half of all is left. */
 static void vote(struct fact_line *line, const struct mxbpf_agg_line *l)
 {
-	const bool same = line->sleep == l->sleeps && line->syscall == l->syscall;
+	const bool same = line->sleep == l->sleeps && line->syscall == l->syscall && line->on == l->on;
 
 	if (same || line->calls < l->count) {
 		line->calls = same ? line->calls + l->count : l->count - line->calls;
 		line->syscall = l->syscall;
 		line->sleep = l->sleeps;
+		line->on = l->on;
 	} else {
 		line->calls -= l->count;
 	}
@@ -158,6 +160,29 @@ static bool starts_with(const char *name, size_t len, const char *with)
 	return len >= strlen(with) && !memcmp(name, with, strlen(with));
 }
 
+/* Packages whose Python code is there to call operators, and what in them does work of its own. */
+static const char *const runtimes[] = {"torch/", "mxnet/"};
+static const char *const works[] = {"torch/utils/", "torch/serialization.py(", "torch/distributed/",
+				    "mxnet/image/", "mxnet/recordio.py(",      NULL};
+
+/* The line of the program has called the runtime's library, which runs Python code. */
+static bool is_in_library(const struct mdl *m, const struct mxbpf_agg_line *l)
+{
+	size_t len, i, n;
+	const char *text = mdl_text(m, MXBPF_NAME_STACK, l->stack_id, &len);
+	const char *program = text ? lines_pick(text, len, &n) : NULL, *called;
+
+	if (!program || program == text || l->sleeps || !lines_is_program(program, n))
+		return false;
+	called = memrchr(text, '\n', (size_t)(program - 1 - text));
+	called = called ? called + 1 : text;
+	len = (size_t)(program - called);
+	for (i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
+		if (starts_with(called, len, runtimes[i]))
+			return !has_one_of(called, len, works);
+	return false;
+}
+
 /* The process that the loop's thread is of. */
 static uint32_t process_of(const struct facts *f, const struct mxbpf_agg_line *l, size_t n)
 {
@@ -196,20 +221,32 @@ static bool waits_for_gpu(const struct facts *f, const struct mxbpf_agg_line *l,
 	return false;
 }
 
-static enum about about_loop(const struct mdl *m, const struct facts *f, const struct mxbpf_agg_line *l)
+/* In no call, or in an annotation alone, as that of an optimizer's step: then the program runs code of its own. */
+bool facts_is_outside(struct mdl *m, const struct mxbpf_agg_line *l)
+{
+	size_t n, i;
+	const struct mdl_row *const *rows = mdl_rows(m, MXBPF_CLASS_OPERATOR, &n);
+
+	for (i = 0; l->cls == MXBPF_CLASS_OPERATOR && i < n; i++)
+		if (rows[i]->name_id == l->name_id)
+			return rows[i]->traits & MXBPF_TRAIT_USER;
+	return !l->cls;
+}
+
+static enum about about_loop(struct mdl *m, const struct facts *f, const struct mxbpf_agg_line *l)
 {
 	size_t len;
-	const char *name;
+	const char *name = mdl_name(m, l->name_id, &len);
 
-	if (!l->cls && is_in_loader(m, l))
+	if (l->cls == MXBPF_CLASS_DATA || (l->cls && starts_with(name, len, "enumerate(DataLoader)")))
 		return ABOUT_DATA;
-	if (!l->cls)
-		return f->python && l->sleeps && l->syscall == SYS_futex ? ABOUT_LOCK : ABOUT_OWN;
-	if (l->cls == MXBPF_CLASS_DATA)
-		return ABOUT_DATA;
-	name = mdl_name(m, l->name_id, &len);
-	if (starts_with(name, len, "enumerate(DataLoader)"))
-		return ABOUT_DATA;
+	if (facts_is_outside(m, l)) {
+		if (is_in_loader(m, l))
+			return ABOUT_DATA;
+		if (f->python && l->sleeps && l->syscall == SYS_futex)
+			return ABOUT_LOCK;
+		return is_in_library(m, l) ? ABOUT_LIBRARY : ABOUT_OWN;
+	}
 	if (waits_for_gpu(f, l, name, len))
 		return ABOUT_WAIT;
 	if (l->cls == MXBPF_CLASS_WAIT || (l->cls == MXBPF_CLASS_API && (l->sleeps || facts_is_wait(name, len))))
@@ -232,7 +269,7 @@ static bool waits_in_exchange(const struct mdl *m, const struct facts *f, const 
 	       hash_of(text, len) == hash_of(f->exchange_line.text, strlen(f->exchange_line.text));
 }
 
-static enum about about_of(const struct mdl *m, const struct facts *f, uint32_t tgid, const struct mxbpf_agg_line *l)
+static enum about about_of(struct mdl *m, const struct facts *f, uint32_t tgid, const struct mxbpf_agg_line *l)
 {
 	if (l->rank)
 		return ABOUT_NABOUT;
@@ -326,7 +363,7 @@ static bool compiles(const struct mdl *m, const struct mxbpf_agg_line *l)
 	return text && lines_compiler(text, len);
 }
 
-static int tally_all(const struct mdl *m, const struct facts *f, struct tallies *t)
+static int tally_all(struct mdl *m, const struct facts *f, struct tallies *t)
 {
 	size_t n, i, len;
 	const struct mxbpf_agg_line *l = lines_rows(m, &n);
@@ -514,7 +551,9 @@ static void take_own(struct facts *f, const struct tallies *t)
 	const bool locked = t->held * 2 >= t->about[ABOUT_LOCK].of;
 	uint64_t own = looks_apart(t, &f->own_line);
 
-	f->launch_share = t->loop ? facts_share((double)(t->about[ABOUT_OWN].of - own), (double)t->loop) : 1;
+	f->launch_share = t->loop ? facts_share((double)(t->about[ABOUT_OWN].of - own + t->about[ABOUT_LIBRARY].of),
+						(double)t->loop)
+				  : 1;
 	own += locked ? 0 : t->about[ABOUT_LOCK].of;
 	if (f->own_line.looks < FACTS_LOOKS_LEAST)
 		f->own_line = (struct fact_line){.text = ""};
@@ -546,6 +585,7 @@ static void take_sleep(struct fact_line *line, const struct tallies *t)
 		line->calls = of->calls;
 		line->syscall = of->syscall;
 		line->sleep = of->sleep;
+		line->on = of->on;
 	}
 	line->asleep = asleep * 2 > looks ? line->looks : 0;
 }
@@ -574,7 +614,7 @@ static void find_stopped(const struct mdl *m, struct facts *f)
 	}
 }
 
-int facts_lines(const struct mdl *m, struct facts *f)
+int facts_lines(struct mdl *m, struct facts *f)
 {
 	struct tallies t = {.loop = 0};
 	int err = find_last_rank(m, f);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* clang-format off */
 const struct finding_cause finding_causes[] = {
 	{NULL, rules_common},
 	{make_collector, rules_collector},
@@ -12,8 +13,10 @@ const struct finding_cause finding_causes[] = {
 	{make_copied, rules_copied},
 	{make_trend, rules_trend},
 	{make_debug_modes, rules_debug_modes},
+	{make_inside, rules_inside},
 	{NULL, NULL},
 };
+/* clang-format on */
 
 static int by_share(const void *va, const void *vb)
 {

@@ -19,6 +19,7 @@ struct fact_line {
 	uint64_t calls;
 	int32_t syscall;
 	uint8_t sleep; /* enum mxbpf_sleep */
+	uint8_t on;    /* enum mxbpf_on */
 };
 
 /* An operator and how much of something it has; much 0: none. */

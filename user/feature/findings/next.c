@@ -67,6 +67,11 @@ const char *next_own(const struct facts *f)
 	return closer(f, &f->own_line);
 }
 
+const char *next_inside(const struct facts *f)
+{
+	return closer(f, &f->cause.inside.line);
+}
+
 const char *next_lock(const struct facts *f)
 {
 	return closer(f, &f->other_line);

@@ -19,6 +19,11 @@ static double part(const struct facts *f, enum mxbpf_step_part p)
 	return facts_share((double)f->loop.part_ns[p], (double)f->loop.known_ns);
 }
 
+static const char *const on_words[MXBPF_ON_KINDS] = {[MXBPF_ON_NOTHING] = "something",
+						     [MXBPF_ON_PIPE] = "a pipe",
+						     [MXBPF_ON_NETWORK] = "the network",
+						     [MXBPF_ON_TERMINAL] = "a terminal"};
+
 /* What the thread waits for on the line, if most looks found it asleep. */
 static void put_sleep(const struct fact_line *l, struct buf *b)
 {
@@ -31,6 +36,8 @@ static void put_sleep(const struct fact_line *l, struct buf *b)
 		buf_printf(b, ", stopped");
 	else if (!name)
 		buf_printf(b, ", asleep in a system call");
+	else if (l->on)
+		buf_printf(b, ", waiting for %s (%s)", on_words[l->on < MXBPF_ON_KINDS ? l->on : 0], name);
 	else if (what == MXBPF_SCHED_IO)
 		buf_printf(b, ", waiting for the disk in %s", name);
 	else if (what == MXBPF_SCHED_FUTEX)
@@ -47,6 +54,16 @@ void rules_put_line(const struct fact_line *l, struct buf *b)
 		   l->of);
 	if (l->asleep * 2 > l->looks)
 		put_sleep(l, b);
+}
+
+void rules_put_gain(const struct facts *f, double share, struct buf *b)
+{
+	const uint64_t each = f->loop.n ? f->loop.total_ns / f->loop.n : 0;
+	char with[24], without[24];
+
+	if (each && share < 1)
+		buf_printf(b, "; without it an iteration would take %s instead of %s",
+			   fmt_ns(whole((double)each * (1 - share)), without), fmt_ns(each, with));
 }
 
 /* ---- input */
@@ -429,6 +446,7 @@ static void own_say(const struct facts *f, struct buf *b)
 {
 	buf_printf(b, "Your %s code takes %.0f%% of the loop's time, while no operator runs",
 		   f->python ? "Python" : "own", 100 * own_share(f));
+	rules_put_gain(f, own_share(f), b);
 }
 
 static void own_evidence(const struct facts *f, struct buf *b)

@@ -22,6 +22,8 @@ int make_trend(struct mdl *m, const struct mdl_session *s, struct facts *f);
 extern const struct finding_rule rules_trend[];
 int make_debug_modes(struct mdl *m, const struct mdl_session *s, struct facts *f);
 extern const struct finding_rule rules_debug_modes[];
+int make_inside(struct mdl *m, const struct mdl_session *s, struct facts *f);
+extern const struct finding_rule rules_inside[];
 
 /* rules_cpus.c */
 RULE(rules_threads);
@@ -59,6 +61,7 @@ void next_put(const struct facts *f, const char *step, struct buf *b); /* step: 
 const char *next_lost(const struct facts *f);
 const char *next_data(const struct facts *f);
 const char *next_own(const struct facts *f);
+const char *next_inside(const struct facts *f);
 const char *next_lock(const struct facts *f);
 const char *next_locked(const struct facts *f);
 const char *next_late(const struct facts *f);
@@ -68,6 +71,8 @@ const char *next_watching(const struct facts *f);
 
 /* rules.c: a line, how many looks found it, and what it waits for; nothing if no line is known. */
 void rules_put_line(const struct fact_line *l, struct buf *b);
+/* "; without it an iteration would take ...", for a share of the loop's time. */
+void rules_put_gain(const struct facts *f, double share, struct buf *b);
 /* That iterations which wait for the late rank come regularly, if they do. */
 void rules_put_regular(const struct facts *f, struct buf *b);
 

@@ -220,6 +220,22 @@ static uint8_t sleep_of(char state)
 	}
 }
 
+/* What the file of a process is, by the text of its link: looking at the file itself could wait for a file server. */
+static uint8_t file_kind(pid_t pid, int fd)
+{
+	char path[64], text[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
+	n = readlink(path, text, sizeof(text) - 1);
+	text[n > 0 ? n : 0] = '\0';
+	if (!strncmp(text, "pipe:", 5))
+		return MXBPF_ON_PIPE;
+	if (!strncmp(text, "socket:", 7))
+		return MXBPF_ON_NETWORK;
+	return !strncmp(text, "/dev/pts/", 9) || !strncmp(text, "/dev/tty", 8) ? MXBPF_ON_TERMINAL : MXBPF_ON_NOTHING;
+}
+
 /* Reads the whole stack of a thread into l->text. Returns its length, or 0 if it cannot be read. */
 static size_t read_stack(struct state *l, const struct py_thread *t)
 {
@@ -274,6 +290,7 @@ static void note_look(struct state *l, pid_t tid, bool is_main, size_t len)
 		call = tgt_peek_call(l->at->pid, tid);
 		r.sleeps = sleep_of(call.state);
 		r.syscall = call.syscall;
+		r.on = r.sleeps && call.fd >= 0 ? file_kind(l->at->pid, call.fd) : MXBPF_ON_NOTHING;
 		single.flags =
 			MXBPF_LOOK_KNOWN | (r.sleeps ? MXBPF_LOOK_SLEEPS : 0) | (call.untimed ? MXBPF_LOOK_LOCKED : 0);
 	}

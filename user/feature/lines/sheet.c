@@ -50,6 +50,7 @@ static const struct tbl_column columns[] = {
 	{.stored = "class", .type = TBL_COUNT, KEY_AT(l.cls), .limit = MXBPF_CLASS_MAX - 1},
 	{.stored = "sleeps", .type = TBL_COUNT, KEY_AT(l.sleeps)},
 	{.stored = "main", .type = TBL_BOOL, KEY_AT(l.main)},
+	{.stored = "on", .type = TBL_COUNT, KEY_AT(l.on), .limit = MXBPF_ON_KINDS - 1},
 	{.stored = "rank", .type = TBL_BOOL, KEY_AT(l.rank)},
 	{.stored = "first_ns", .type = TBL_MOMENT, MIN_AT(l.h.ts_ns)},
 	{"line", NULL, "line", TBL_TEXT, AT(line), TBL_NULL, .name_min = 24,

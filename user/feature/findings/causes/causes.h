@@ -88,6 +88,12 @@ struct cause_facts {
 	struct cause_paging swapping, reading;
 	struct cause_copied copied;
 	struct debug_modes debug_modes;
+	/* Code of the program that the runtime calls (inside.c). */
+	struct {
+		double share;	       /* of the samples at the loop's thread */
+		const char *where;     /* "in a hook of the backward pass" */
+		struct fact_line line; /* the program's innermost one with the most samples; of: all samples */
+	} inside;
 };
 
 #endif

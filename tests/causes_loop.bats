@@ -1,0 +1,17 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Findings about the program's own code in its loop: planted jobs and healthy twins, see tests/causes/run.py.
+
+load helpers
+
+setup() {
+	measured
+	cd "$BATS_TEST_TMPDIR"
+}
+
+judge() { python3 "$REPO/tests/causes/run.py" --seconds 4 "$@"; }
+
+# bats test_tags=alone
+@test "code of the program that runs inside the optimizer's step or the backward pass is named with its line" {
+	judge inside_step inside_backward
+}
