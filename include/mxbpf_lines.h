@@ -36,11 +36,14 @@ struct mxbpf_agg_line {
 	__u32 tid;	    /* 0: not known */
 	__s32 syscall;	    /* in which it slept; -1: it ran, or slept elsewhere */
 	__u8 cls;	    /* enum mxbpf_class */
-	__u8 sleeps;	    /* enum mxbpf_sleep */
+	__u8 sleeps : 4;    /* enum mxbpf_sleep */
+	__u8 on : 4;	    /* enum mxbpf_on; 0 before version 3.2 */
 	__u8 main;	    /* 1: the main thread of its process */
 	__u8 rank;	    /* 1: its process is another rank of the job, which the session does not profile */
-	__u8 on;	    /* enum mxbpf_on; 0 before version 2.4 */
-	__u8 pad[3];
+	/* Of a rank, as its launcher has numbered it; not of its workers. Since 3.2. */
+	__u16 number;	  /* 1 + its rank in the job; 0: not known */
+	__u8 local_ranks; /* of the job on this machine; 0: not known */
+	__u8 local;	  /* its rank among these */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_line) == 56);
 
@@ -59,9 +62,9 @@ struct mxbpf_look {
 	__u64 stack_id;
 	__u32 tid;
 	__u32 flags; /* enum mxbpf_look_flag */
-	/* Of the thread since it began: on CPUs, and ready to run but waiting for one. 0: not known. Since 3.1. */
+	/* Of the thread since it began: on CPUs, and ready to run but waiting for one. 0: not known. Since 3.2. */
 	__u64 cpu_ns, runq_ns;
-	__u64 iterations; /* that BPF has counted on it, also between slices. Since 3.1. */
+	__u64 iterations; /* that BPF has counted on it, also between slices. Since 3.2. */
 };
 #define MXBPF_LOOK_BYTES_MIN 32 /* records of earlier versions */
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_look) == 56);

@@ -30,6 +30,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # What the load of the machine and mxbpf itself explain, whatever the job does.
 LOAD = {'neighbours', 'stolen', 'throttled', 'watching'}
 
+NO_EVENT = 5  # exit code of mxbpf: it has recorded nothing, as of a job that hangs
+
 
 class Job:
     """A program with a cause, and its twin."""
@@ -89,8 +91,10 @@ def look(job, started, seconds):
     started.stdin.write('\n')
     started.stdin.flush()
     with tempfile.TemporaryDirectory() as d:
-        subprocess.run([os.environ['MXBPF'], '--pid', ready[1], '-d', f'{seconds}s', *job.options, '-o', f'{d}/t.json'], check=True,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
+        code = subprocess.run([os.environ['MXBPF'], '--pid', ready[1], '-d', f'{seconds}s', *job.options, '-o', f'{d}/t.json'],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120).returncode
+        if code not in (0, NO_EVENT):
+            sys.exit(f'{job.name}: mxbpf ended with {code}')
         with open(f'{d}/t.json', encoding='utf-8') as f:
             return json.load(f)['findings'], ' '.join(ready[2:])
 

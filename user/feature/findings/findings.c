@@ -14,6 +14,7 @@ const struct finding_cause finding_causes[] = {
 	{make_trend, rules_trend},
 	{make_debug_modes, rules_debug_modes},
 	{make_inside, rules_inside},
+	{make_hang, rules_hang},
 	{NULL, NULL},
 };
 /* clang-format on */

@@ -368,6 +368,8 @@ struct finding_cause {
 	const struct finding_rule *rules; /* ends with key NULL */
 };
 extern const struct finding_cause finding_causes[];	     /* ends with rules NULL */
+int make_hang(struct mdl *m, const struct mdl_session *s, struct facts *f);
+extern const struct finding_rule rules_hang[];
 const struct finding_rule *finding_rule_of(const char *key); /* NULL: there is none */
 
 #define FINDINGS_MAX	   7 /* that are said */

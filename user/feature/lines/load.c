@@ -47,6 +47,7 @@ struct process {
 	bool rank;	       /* it does not descend from the root: another rank of the job, which has no probes */
 	struct mxbpf_collector collector; /* since the last look at lines */
 	bool collects;			  /* at the last look at the collector */
+	struct ranks_place place;	  /* zeroed, unless it is a rank of the job */
 	bool seen;			  /* in the present walk over the children and ranks */
 	struct resident_reader memory;
 };
@@ -122,6 +123,8 @@ static struct process *lines_add(struct state *l, pid_t pid, bool rank)
 	if (!p)
 		return NULL;
 	p->rank = rank;
+	if (p->tgt && (rank || ses_is_root(l->ses, pid)))
+		p->place = ranks_place(p->tgt);
 	l->nranks += rank;
 	l->processes[l->nprocesses++] = p;
 	return p;
@@ -277,7 +280,10 @@ static void note_look(struct state *l, pid_t tid, bool is_main, size_t len)
 				   .syscall = -1,
 				   .count = 1,
 				   .main = is_main,
-				   .rank = l->at->rank};
+				   .rank = l->at->rank,
+				   .number = l->at->place.number,
+				   .local_ranks = l->at->place.local_ranks,
+				   .local = l->at->place.local};
 	struct mxbpf_look single = {.h = {.kind = MXBPF_LOOK, .size = sizeof(single), .tgid = (uint32_t)l->at->pid}};
 	struct tgt_call call;
 	const struct ses_build *b;
@@ -301,7 +307,7 @@ static void note_look(struct state *l, pid_t tid, bool is_main, size_t len)
 		r.name_id = f->name_id;
 		single.flags |= f->cls ? MXBPF_LOOK_CALL : 0;
 	}
-	r.stack_id = ses_learn_stack(l->ses, &r.h, l->text, len);
+	r.stack_id = len ? ses_learn_stack(l->ses, &r.h, l->text, len) : 0;
 	single.h.ts_ns = r.h.ts_ns;
 	single.stack_id = r.stack_id;
 	single.tid = r.tid;
@@ -314,7 +320,7 @@ static void note_look(struct state *l, pid_t tid, bool is_main, size_t len)
 		single.runq_ns = cpu.runq_ns;
 	}
 	buf_put(&l->recs, &r, sizeof(r)); /* without memory a look is lost, which is one in many */
-	if (!r.rank)
+	if (!r.rank && len)
 		buf_put(&l->recs, &single, sizeof(single));
 }
 
@@ -375,6 +381,13 @@ static size_t add_guard(struct state *l, const struct py_thread *t, size_t len)
 	return n > 0 && (size_t)n < max ? len + (size_t)n : len;
 }
 
+/* The main thread of a rank that is alive has no frame: its program has ended, and handlers of its exit run. */
+static void look_at_end(struct state *l)
+{
+	if (l->at->place.number && tgt_alive(l->at->tgt) && tgt_peek_call(l->at->pid, l->at->pid).state != 'R')
+		note_look(l, l->at->pid, true, 0);
+}
+
 static void look_at_thread(struct state *l, const struct py_thread *t)
 {
 	size_t len;
@@ -384,6 +397,8 @@ static void look_at_thread(struct state *l, const struct py_thread *t)
 	len = add_guard(l, t, len);
 	if (len && !tgt_gone(l->at->tgt))
 		note_look(l, t->main ? l->at->pid : t->id, t->main, len);
+	else if (t->main)
+		look_at_end(l);
 }
 
 static void look_at_native(void *ctx, pid_t tid, const char *text, size_t len)
@@ -415,6 +430,8 @@ static void lines_look(struct state *l)
 		l->at_ns = clock_ns(CLOCK_MONOTONIC);
 		if (l->at->native)
 			native_each_thread(l->at->native, l->at->rank, look_at_native, l);
+		if (l->at->py && !l->nthreads)
+			look_at_end(l);
 		for (k = 0; k < l->nthreads; k++)
 			if (!l->at->rank || l->threads[k].main) /* of another rank only its main thread counts */
 				look_at_thread(l, &l->threads[k]);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "target/labels.h"
 #include "target/target.h"
 
 #define ENV_BYTES  256
@@ -93,13 +94,27 @@ static bool is_rank(const struct ranks *r, const struct tgt *other)
 				  same_but_for_digits(tgt_cmdline(other), tgt_cmdline(r->own)));
 }
 
+/* A worker of a rank has its environment, and a launcher may have that of its ranks. */
+static bool is_family(const struct ranks *r, pid_t pid)
+{
+	const pid_t parent = tgt_peek_parent(pid), own = tgt_pid(r->own);
+	struct tgt_labels one, other;
+
+	if (parent == own || pid == tgt_peek_parent(own))
+		return true;
+	tgt_peek_labels(pid, &one);
+	tgt_peek_labels(parent, &other);
+	return one.rank >= 0 && one.rank == other.rank && !strcmp(one.job, other.job);
+}
+
 static enum verdict lines_judge(const struct ranks *r, pid_t pid)
 {
 	struct tgt *other = NULL;
 	struct err e = {0};
 	bool rank;
 
-	if (pid == tgt_pid(r->own) || !tgt_peek_same_program(pid, tgt_pid(r->own)) || tgt_open(pid, &other, &e))
+	if (pid == tgt_pid(r->own) || is_family(r, pid) || !tgt_peek_same_program(pid, tgt_pid(r->own)) ||
+	    tgt_open(pid, &other, &e))
 		return NO_RANK;
 	rank = tgt_pid(other) == pid && is_rank(r, other);
 	tgt_close(other);
@@ -139,4 +154,37 @@ void ranks_each(struct ranks *r, bool thorough, void (*fn)(void *ctx, pid_t pid)
 		tgt_each_process(see, &w);
 	else if (parent)
 		tgt_each_child(parent, see, &w);
+}
+
+/* Ranks that meet at an address of the machine itself are all on it. */
+static bool meets_here(const struct tgt *t)
+{
+	char text[ENV_BYTES];
+
+	return tgt_env_text(t, "MASTER_ADDR", text, sizeof(text)) &&
+	       (!strncmp(text, "127.", 4) || !strcmp(text, "localhost") || !strcmp(text, "::1"));
+}
+
+struct ranks_place ranks_place(const struct tgt *t)
+{
+	struct ranks_place p = {0};
+	struct tgt_labels l;
+	char text[ENV_BYTES];
+	int n = 0;
+
+	tgt_peek_labels(tgt_pid(t), &l);
+	if (l.rank < 0 || l.rank >= UINT16_MAX)
+		return p;
+	p.number = (uint16_t)(1 + l.rank);
+	if (tgt_env_text(t, "LOCAL_WORLD_SIZE", text, sizeof(text)))
+		n = atoi(text);
+	else if (meets_here(t))
+		n = l.world_size;
+	if (l.local_rank < 0 && n == l.world_size)
+		l.local_rank = l.rank;
+	if (n <= 0 || n > UINT8_MAX || l.local_rank < 0 || l.local_rank >= n || l.local_rank > l.rank)
+		return p;
+	p.local_ranks = (uint8_t)n;
+	p.local = (uint8_t)l.local_rank;
+	return p;
 }

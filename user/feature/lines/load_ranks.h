@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "plan/probe.h"
+#include "target/target.h"
 
 struct ranks;
 
@@ -18,5 +19,12 @@ void ranks_free(struct ranks *r); /* NULL is legal */
  * `thorough` looks at all processes of the machine, which is necessary for ranks that have another parent.
  */
 void ranks_each(struct ranks *r, bool thorough, void (*fn)(void *ctx, pid_t pid), void *ctx);
+
+/* The place of a rank in its job, as in struct mxbpf_agg_line. Numbers that are not known are 0. */
+struct ranks_place {
+	uint16_t number;
+	uint8_t local_ranks, local;
+};
+struct ranks_place ranks_place(const struct tgt *t);
 
 #endif

@@ -77,6 +77,18 @@ struct debug_modes {
 	uint32_t on; /* bits of enum mode */
 };
 
+#define HANG_PLACE_BYTES 320
+#define HANG_RANKS_MAX	 64
+
+/* hang.c: ranks of which none moves. tgid 0: there are none, or some do. */
+struct hang_facts {
+	uint32_t tgid;			 /* the one that the others wait for, or the first of them */
+	char who[48];			 /* "rank 2 (process 123)" */
+	char does[HANG_PLACE_BYTES];	 /* "is stopped at train.py(12): step"; the line is hostile */
+	char waits[HANG_PLACE_BYTES];	 /* "ranks 0, 1, 3 wait for it in all_reduce at ..." */
+	char each[4 * HANG_PLACE_BYTES]; /* where each of them is */
+};
+
 struct cause_facts {
 	struct cause_trend trend;
 	struct cause_collector collector;
@@ -94,6 +106,7 @@ struct cause_facts {
 		const char *where;     /* "in a hook of the backward pass" */
 		struct fact_line line; /* the program's innermost one with the most samples; of: all samples */
 	} inside;
+	struct hang_facts hang;
 };
 
 #endif
