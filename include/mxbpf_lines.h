@@ -36,14 +36,13 @@ struct mxbpf_agg_line {
 	__u32 tid;	    /* 0: not known */
 	__s32 syscall;	    /* in which it slept; -1: it ran, or slept elsewhere */
 	__u8 cls;	    /* enum mxbpf_class */
-	__u8 sleeps : 4;    /* enum mxbpf_sleep */
-	__u8 on : 4;	    /* enum mxbpf_on; 0 before version 3.2 */
+	__u8 sleeps;	    /* enum mxbpf_sleep */
 	__u8 main;	    /* 1: the main thread of its process */
 	__u8 rank;	    /* 1: its process is another rank of the job, which the session does not profile */
-	/* Of a rank, as its launcher has numbered it; not of its workers. Since 3.2. */
+	/* All since 3.2. Of a rank, as its launcher has numbered it; not of its workers. */
 	__u16 number;	  /* 1 + its rank in the job; 0: not known */
 	__u8 local_ranks; /* of the job on this machine; 0: not known */
-	__u8 local;	  /* its rank among these */
+	__u8 on;	  /* enum mxbpf_on */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_line) == 56);
 

@@ -160,6 +160,28 @@ static int take_python(struct now *n, struct taken *k)
 	return k->t.python ? 0 : -ENOMEM;
 }
 
+/* Reads the locks of Python that a thread knows which may wait for one of them. */
+static int take_locks(struct now *n, struct taken *k)
+{
+	const struct tgt_doing *d = &k->t.doing;
+	const uint64_t op = d->args[1] & FUTEX_CMD_MASK;
+
+	free(k->t.locks);
+	k->t.locks = NULL;
+	k->t.fs_base = k->regs.fs_base;
+	if (!k->t.python || d->syscall != SYS_futex || (op != FUTEX_WAIT && op != FUTEX_WAIT_BITSET) || d->args[3])
+		return 0;
+	k->t.futex = d->args[0];
+	k->t.locks = malloc(sizeof(*k->t.locks));
+	if (!k->t.locks)
+		return -ENOMEM;
+	if (!py_thread_locks(n->py, k->t.fs_base, k->t.locks))
+		return 0;
+	free(k->t.locks);
+	k->t.locks = NULL;
+	return 0;
+}
+
 /* Reads the owner of the lock if the thread may wait for one. check_owner() decides later by the stack. */
 static void take_owner(const struct now *n, struct taken *k)
 {
@@ -188,6 +210,7 @@ static int now_now_take(struct now *n, struct taken *k, const struct buf *regs)
 	take_owner(n, k);
 	err = take_stack(n, k);
 	err = err ? err : take_python(n, k);
+	err = err ? err : take_locks(n, k);
 	k->t.still = !tgt_peek_doing(tgt_pid(n->target), k->t.tid, &again) && again.sp == k->t.doing.sp &&
 		     again.switches == k->t.doing.switches && again.state == k->t.doing.state;
 	if (k->t.still)
@@ -196,6 +219,8 @@ static int now_now_take(struct now *n, struct taken *k, const struct buf *regs)
 	k->t.holder = 0;
 	free(k->t.python);
 	k->t.python = NULL;
+	free(k->t.locks);
+	k->t.locks = NULL;
 	return err;
 }
 
@@ -282,6 +307,11 @@ const struct plan *now_plan(const struct now *n)
 	return n->plan;
 }
 
+struct py *now_py(const struct now *n)
+{
+	return n->py;
+}
+
 const char *now_python(const struct now *n)
 {
 	return n->py ? py_version(n->py) : NULL;
@@ -302,6 +332,7 @@ void now_free(struct now *n)
 		buf_fini(&n->threads[i].t.frames);
 		buf_fini(&n->threads[i].stack);
 		free(n->threads[i].t.python);
+		free(n->threads[i].t.locks);
 	}
 	free(n->threads);
 	py_close(n->py);

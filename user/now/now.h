@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "mxbpf_regs.h"
 #include "plan/plan.h"
+#include "python/python.h"
 #include "target/target.h"
 
 #define NOW_FRAMES_MAX 128
@@ -30,12 +31,15 @@ struct now_thread {
 	pid_t tid;
 	char comm[32];
 	struct tgt_doing doing;
-	bool still;	   /* it slept during the look, so all data are valid */
-	bool late;	   /* it slept only during the second look, after all other threads */
-	struct buf frames; /* struct now_frame, innermost first */
-	bool cut;	   /* frames are missing: there are more, or unwinding failed */
-	char *python;	   /* lines in the form of MXBPF_NAME_STACK; NULL: none */
-	pid_t holder;	   /* thread that holds the lock it waits for; 0: unknown */
+	bool still;		/* it slept during the look, so all data are valid */
+	bool late;		/* it slept only during the second look, after all other threads */
+	struct buf frames;	/* struct now_frame, innermost first */
+	bool cut;		/* frames are missing: there are more, or unwinding failed */
+	char *python;		/* lines in the form of MXBPF_NAME_STACK; NULL: none */
+	struct py_locks *locks; /* of Python, which its frames know; NULL: it waits for none. Owned. */
+	uint64_t futex;		/* of the lock for which it waits without a time limit; 0: none */
+	uint64_t fs_base;	/* base of the thread; 0: not known */
+	pid_t holder;		/* thread that holds the lock it waits for; 0: unknown */
 };
 
 #define NOW_COLLECTIVE "collective" /* its operation is not known */
@@ -79,6 +83,25 @@ int now_finish(struct now *n, struct err *e);
  * have not done. Reads the process. e: why collectives on GPUs cannot be seen, if code of them is unknown.
  */
 bool now_collective(struct now *n, struct now_collective *c, struct err *e);
+/*
+ * After now_finish(): finds threads that wait for each other's locks of Python for ever, or one that waits for a lock
+ * which it has itself. Reads no more of the process.
+ */
+#define NOW_DEADLOCK_MAX 8
+struct now_wait {
+	const struct now_thread *thread, *holder; /* borrowed from the look */
+	char lock[2 * PY_NAME_BYTES];		  /* name of a variable that has it; "": not known */
+	bool guessed;				  /* nothing says that the holder has it; see deadlock.c */
+	const char *line;			  /* where it waits, not terminated; borrowed */
+	size_t line_len;
+	char *held_line; /* where the holder is in the frame that has the lock; NULL: not known; owned */
+};
+struct now_deadlock {
+	struct now_wait waits[NOW_DEADLOCK_MAX]; /* each holder is the next thread, the last one's the first */
+	unsigned n;				 /* 0: there is none */
+};
+void now_deadlock(struct now *n, struct now_deadlock *d); /* now_deadlock_fini() afterwards */
+void now_deadlock_fini(struct now_deadlock *d);
 struct now_thread *now_thread_at(struct now *n, size_t i); /* NULL after the last */
 const char *now_python(const struct now *n);		   /* version; NULL: no Python, or an unknown version */
 const char *now_no_python(const struct now *n); /* why its Python has no stacks; NULL: it has them, or no Python */

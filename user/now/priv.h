@@ -8,6 +8,7 @@
 struct now; /* now.c has the rest; collective.c reads these */
 struct tgt *now_target(const struct now *n);
 const struct plan *now_plan(const struct now *n);
+struct py *now_py(const struct now *n); /* NULL: no Python */
 
 /* collective.c reads what pending.c needs, too. */
 #define NOW_STACK_BYTES (16u << 10) /* that are searched for objects, from the stack pointer on */

@@ -70,6 +70,12 @@ bool py_read_state(const struct py *p, uint64_t state, struct py_thread *t, uint
 /* Reads the address of the state with which a thread runs; its base is fs_base. Returns false if it has none. */
 bool py_current_state(const struct py *p, uint64_t fs_base, uint64_t *state);
 
+/* Returns the innermost frame of a thread from its state, or 0 if it runs no Python. */
+uint64_t py_top_frame(const struct py *p, uint64_t of_state);
+
+/* Copies a string object, cut and with '?' for control characters. Returns false if it is none. */
+bool py_string(const struct py *p, uint64_t addr, char text[PY_NAME_BYTES]);
+
 /* Computes the print (a hash of the content) of a code object. Returns false if there is none at that address. */
 bool py_code_print(const struct py *p, uint64_t code, uint64_t *print);
 

@@ -99,6 +99,28 @@ struct py_collector {
 void py_find_collector(struct py *p);
 bool py_collector(const struct py *p, struct py_collector *c);
 
+#define PY_NAME_BYTES 64
+#define PY_LOCKS_MAX  64
+
+/* A lock (threading.Lock, RLock) that a frame has in a variable, in an attribute of one, or in a `with` statement. */
+struct py_lock {
+	uint64_t object;
+	uint64_t futex;		      /* address on which threads sleep that wait for it */
+	uint64_t owner;		      /* base of the thread that has an RLock; 0: none */
+	bool recursive;		      /* an RLock */
+	bool with;		      /* the frame is in a `with` statement of the lock */
+	unsigned frame;		      /* in py_locks.stack */
+	char name[2 * PY_NAME_BYTES]; /* "self.guard"; "": not known */
+};
+struct py_locks {
+	char thread[PY_NAME_BYTES]; /* name of the thread in Python; "": not known */
+	struct mxbpf_stack stack;
+	struct py_lock list[PY_LOCKS_MAX];
+	unsigned n;
+};
+/* Reads the locks that a sleeping thread knows. Returns -ENOENT before CPython 3.11, and from 3.14 on. */
+int py_thread_locks(struct py *p, uint64_t fs_base, struct py_locks *to);
+
 /*
  * Finds the innermost frame of a function in a file whose path ends so, and copies one of its local variables: a
  * string, or "NAME (FILE:LINE)" of a code object. The thread may run meanwhile. Returns false if there is none.

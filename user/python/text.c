@@ -162,6 +162,15 @@ char *py_read_text(const struct py *p, uint64_t addr, size_t max)
 	return text;
 }
 
+bool py_string(const struct py *p, uint64_t addr, char to[PY_NAME_BYTES])
+{
+	char *text = py_read_text(p, addr, PY_NAME_BYTES - 1);
+
+	snprintf(to, PY_NAME_BYTES, "%s", text ? text : "");
+	free(text);
+	return *to;
+}
+
 /* ---- code objects */
 
 /* Computes the print of a file's name. */

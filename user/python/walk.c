@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+/* Returns the innermost frame, or 0 if the thread runs no Python. */
 uint64_t py_top_frame(const struct py *p, uint64_t of_state)
 {
 	const struct mxbpf_python *w = &p->l.walk;

@@ -141,6 +141,31 @@ static void put_collective(struct json *j, const struct now_view *v)
 	json_end(j);
 }
 
+static void put_deadlock(struct json *j, const struct now_view *v)
+{
+	struct now_deadlock d = {.n = 0};
+	unsigned i;
+
+	now_deadlock(v->now, &d);
+	if (d.n)
+		json_array(j, "deadlock");
+	for (i = 0; i < d.n; i++) {
+		json_object(j, NULL);
+		json_u64(j, "tid", (uint64_t)d.waits[i].thread->tid);
+		json_string(j, "thread", d.waits[i].thread->locks->thread);
+		json_string(j, "lock", d.waits[i].lock);
+		json_text(j, "line", d.waits[i].line, d.waits[i].line_len);
+		json_u64(j, "held_by", (uint64_t)d.waits[i].holder->tid);
+		if (d.waits[i].held_line)
+			json_string(j, "held_line", d.waits[i].held_line);
+		json_bool(j, "guessed", d.waits[i].guessed);
+		json_end(j);
+	}
+	if (d.n)
+		json_end(j);
+	now_deadlock_fini(&d);
+}
+
 static void put_process(struct json *j, const struct now_view *v)
 {
 	const struct now_thread *t;
@@ -160,6 +185,7 @@ static void put_process(struct json *j, const struct now_view *v)
 		json_text(j, "line", line, len);
 	if (v->waits)
 		put_collective(j, v);
+	put_deadlock(j, v);
 	json_u64(j, "duration_ns", ses_about(v->ses)->duration_ns);
 	json_line(j, 2);
 	json_array(j, "threads");

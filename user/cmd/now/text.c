@@ -301,6 +301,53 @@ static void print_head(const struct now_view *v, size_t n)
 	printf(": %zu thread%s, observed for %s\n", n, n == 1 ? "" : "s", fmt_ns(ses_about(v->ses)->duration_ns, ns));
 }
 
+static void put_who(const struct now_thread *t)
+{
+	char safe[PY_NAME_BYTES * 4];
+
+	fmt_safe(safe, sizeof(safe), t->locks->thread, strlen(t->locks->thread));
+	printf("thread %d", t->tid);
+	if (*safe)
+		printf(" (%s)", safe);
+}
+
+static void print_line(const char *line, size_t len)
+{
+	char safe[1024];
+
+	fmt_safe(safe, sizeof(safe), line, len);
+	printf("%s", safe);
+}
+
+static void print_deadlock(const struct now_view *v)
+{
+	struct now_deadlock d = {.n = 0};
+	const struct now_wait *w;
+
+	now_deadlock(v->now, &d);
+	if (d.n)
+		printf("\ndeadlock of %u thread%s: %s\n", d.n, d.n == 1 ? "" : "s",
+		       d.n == 1 ? "it waits for a lock that it has itself"
+				: "each waits for a lock that the next one has");
+	for (w = d.waits; w < d.waits + d.n; w++) {
+		printf("  ");
+		put_who(w->thread);
+		printf(" waits for %s ", w->lock[0] ? "lock" : "a lock");
+		print_line(w->lock, strlen(w->lock));
+		printf(" at ");
+		print_line(w->line, w->line_len);
+		printf(", which ");
+		put_who(w->holder);
+		printf("%s has", w->guessed ? " probably" : "");
+		if (w->held_line) {
+			printf(" at ");
+			print_line(w->held_line, strlen(w->held_line));
+		}
+		printf("\n");
+	}
+	now_deadlock_fini(&d);
+}
+
 int now_print_text(const struct now_view *v, struct err *e)
 {
 	const struct now_thread *t;
@@ -319,6 +366,7 @@ int now_print_text(const struct now_view *v, struct err *e)
 		if (i)
 			qsort(b, i, sizeof(*b), by_rank);
 		print_head(v, i);
+		print_deadlock(v);
 		for (; b < end; b++)
 			if (!b->told)
 				print_block(b, end);

@@ -282,8 +282,7 @@ static void note_look(struct state *l, pid_t tid, bool is_main, size_t len)
 				   .main = is_main,
 				   .rank = l->at->rank,
 				   .number = l->at->place.number,
-				   .local_ranks = l->at->place.local_ranks,
-				   .local = l->at->place.local};
+				   .local_ranks = l->at->place.local_ranks};
 	struct mxbpf_look single = {.h = {.kind = MXBPF_LOOK, .size = sizeof(single), .tgid = (uint32_t)l->at->pid}};
 	struct tgt_call call;
 	const struct ses_build *b;

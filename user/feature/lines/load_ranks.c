@@ -185,6 +185,5 @@ struct ranks_place ranks_place(const struct tgt *t)
 	if (n <= 0 || n > UINT8_MAX || l.local_rank < 0 || l.local_rank >= n || l.local_rank > l.rank)
 		return p;
 	p.local_ranks = (uint8_t)n;
-	p.local = (uint8_t)l.local_rank;
 	return p;
 }

@@ -23,7 +23,7 @@ void ranks_each(struct ranks *r, bool thorough, void (*fn)(void *ctx, pid_t pid)
 /* The place of a rank in its job, as in struct mxbpf_agg_line. Numbers that are not known are 0. */
 struct ranks_place {
 	uint16_t number;
-	uint8_t local_ranks, local;
+	uint8_t local_ranks;
 };
 struct ranks_place ranks_place(const struct tgt *t);
 

@@ -175,13 +175,13 @@ static int find_gone(const struct job *j)
 		return -1;
 	for (i = 0; i < j->n; i++) {
 		l = j->ranks[i].at;
-		if (!l->number || l->local_ranks != first->local_ranks || l->local >= l->local_ranks)
+		if (!l->number || l->local_ranks != first->local_ranks)
 			return -1;
-		seen[l->local] = true;
+		seen[(l->number - 1) % l->local_ranks] = true;
 	}
 	for (i = 0; i < first->local_ranks; i++)
 		if (!seen[i])
-			return first->number - 1 - first->local + (int)i;
+			return (first->number - 1) / first->local_ranks * first->local_ranks + (int)i;
 	return -1;
 }
 

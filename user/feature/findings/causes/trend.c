@@ -26,11 +26,13 @@
 #define THIRD	     (PARTS / 3)
 #define EACH_LEAST   2	  /* iterations of a part */
 #define RISES_LEAST  0.72 /* Kendall's rank correlation of 9 parts; by chance 3 of 1000 reach it */
-#define GROWTH_LEAST 1.15 /* of an iteration, from the first third to the last */
-#define GROWTH_PLAIN 1.6  /* more than a CPU's speed changes in such a window */
-#define MIDDLE	     0.15 /* of the growth has happened, and remains, in the middle third */
-#define OTHERS_LEAST 1.1  /* growth of the number of operators */
-#define POINTS_LEAST 5	  /* slices whose number of operators rises */
+#define RISES_PLAIN  0.85
+#define MEMORY_LEAST (1 << 18) /* bytes */
+#define GROWTH_LEAST 1.15      /* of an iteration, from the first third to the last */
+#define GROWTH_PLAIN 1.3       /* and so much needs nothing else that grows, if the rise is plain */
+#define MIDDLE	     0.15      /* of the growth has happened, and remains, in the middle third */
+#define OTHERS_LEAST 1.1       /* growth of the number of operators */
+#define POINTS_LEAST 5	       /* slices whose number of operators rises */
 #define POINTS_RISE  0.9
 #define LINE_MORE    0.12 /* of the looks: a line has more of the last third than of the first */
 #define LINE_PART    0.4  /* of the growth */
