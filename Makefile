@@ -113,7 +113,7 @@ $(O)/obj/%.o: %.c
 $(O)/obj/vendor/%.o: CFLAGS += -w -ffunction-sections -fdata-sections
 $(O)/obj/vendor/nanoarrow/src/flatcc.o: CFLAGS += -include user/view/dataset/flatcc.h
 
-$(filter $(O)/obj/user/attach/%,$(OBJ)): $(O)/gen/mxbpf.skel.h $(O)/gen/watch.skel.h $(O)/gen/regs.skel.h
+$(filter $(O)/obj/user/attach/%,$(OBJ)): $(O)/gen/mxbpf.skel.h $(O)/gen/watch.skel.h $(O)/gen/regs.skel.h $(O)/gen/faults.skel.h
 
 $(filter $(O)/obj/user/agent/%,$(OBJ)): $(O)/gen/inject.skel.h $(O)/gen/agent.skel.h $(O)/gen/filters.skel.h
 
@@ -261,7 +261,7 @@ $(O)/toy/inject_agent.so: tests/toy/inject_agent.c
 # tests/fuzz/parsers wants to know them, and in fuzzers, some of which include what they test. UBSAN_LESS: checks that would be half of
 # the code, for what AddressSanitizer sees, too, or x86 allows. A night has them: make fuzz MINUTES=480 UBSAN_LESS= O=build/night
 UBSAN_LESS ?= null,alignment,object-size
-FUZZ_GEN = mxbpf.skel.h watch.skel.h regs.skel.h inject.skel.h agent.skel.h filters.skel.h kernel_types.inc syscalls.h columns.h agent.so nvtx.so
+FUZZ_GEN = mxbpf.skel.h watch.skel.h regs.skel.h faults.skel.h inject.skel.h agent.skel.h filters.skel.h kernel_types.inc syscalls.h columns.h agent.so nvtx.so
 UBSAN := undefined $(if $(UBSAN_LESS),-fno-sanitize=$(UBSAN_LESS))
 FUZZ_COVERED := tests/fuzz/ $(wildcard $(shell cut -d '|' -f 4 tests/fuzz/parsers))
 FUZZ_COVERAGE = $(if $(filter $(FUZZ_COVERED:=%),$<),-fprofile-instr-generate -fcoverage-mapping)

@@ -127,7 +127,7 @@ static __always_inline void stranger_count(__u32 tgid)
 }
 
 /* Counts a stranger's hit while no events are recorded. The process pays for the hit in that case too. */
-static __noinline int stranger_rests(void)
+static __noinline __attribute__((unused)) int stranger_rests(void)
 {
 	struct bpf_pidns_info ids = thread_ids();
 

@@ -102,4 +102,15 @@ struct mxbpf_collector {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_collector) == 72);
 
+/* Pages that a process has touched, and that it had later. Since 3.2. */
+#define MXBPF_TOUCHED ((enum mxbpf_kind)79)
+
+struct mxbpf_touched {
+	struct mxbpf_rec h;
+	__u64 stack_id; /* of Python; a name of kind MXBPF_NAME_STACK */
+	__u64 pages;	/* an estimate, from samples of page faults */
+	__u64 samples;
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_touched) == 40);
+
 #endif

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "feature/lines/lines.h"
 #include "feature/resident/resident.h"
 
 #define THIRDS	       3
@@ -64,6 +65,35 @@ int64_t facts_grown(const int64_t *bytes, size_t n)
 	return largest_fall(bytes, n) > all / 2 ? 0 : all * THIRDS / (THIRDS - 1);
 }
 
+#define TOUCHES_LEAST 5 /* samples of memory that a process has touched and kept, to name a line */
+#define LINE_PART     3 /* of the pages, the line has one part of so many, or more */
+
+int facts_touched(const struct mdl *m, uint32_t tgid, struct fact_line *line)
+{
+	size_t n, i, len;
+	const struct mxbpf_touched *t = resident_touched(m, &n);
+	struct facts_tally tally = {.of = 0};
+	struct mxbpf_agg_line l = {.count = 0};
+	uint64_t samples = 0;
+	const char *text;
+	int err = 0;
+
+	for (i = 0; i < n && !err; i++) {
+		if (t[i].h.tgid != tgid)
+			continue;
+		add_sat(&samples, t[i].samples);
+		add_sat(&tally.of, t[i].pages);
+		l.count = t[i].pages;
+		text = lines_of_program(m, t[i].stack_id, &len);
+		err = text ? facts_tally_add(&tally, text, len, &l) : 0;
+	}
+	*line = facts_tally_top(&tally);
+	if (samples < TOUCHES_LEAST || line->looks < line->of / LINE_PART)
+		*line = (struct fact_line){.text = ""};
+	facts_tally_fini(&tally);
+	return err;
+}
+
 /* The process whose resident memory grows the most. */
 int facts_resident(const struct mdl *m, struct facts *f)
 {
@@ -71,6 +101,7 @@ int facts_resident(const struct mdl *m, struct facts *f)
 	const struct resident *p;
 	size_t i;
 	uint32_t k;
+	int err;
 
 	if (!bytes)
 		return -ENOMEM;
@@ -87,5 +118,6 @@ int facts_resident(const struct mdl *m, struct facts *f)
 		f->resident.bytes = p->at[p->n - 1].bytes;
 	}
 	free(bytes);
-	return f->resident.tgid && !f->loop.n ? facts_owner(m, f, f->resident.tgid) : 0;
+	err = f->resident.tgid || f->grown_bytes ? facts_touched(m, f->resident.tgid ? f->resident.tgid : f->loop.tgid, &f->grown_line) : 0;
+	return err || !f->resident.tgid || f->loop.n ? err : facts_owner(m, f, f->resident.tgid);
 }

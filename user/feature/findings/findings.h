@@ -138,6 +138,8 @@ struct facts {
 		char text[2 * FACTS_LINE_BYTES]; /* "operator", or "operator at train.py(12): step"; hostile */
 		int64_t live_bytes;
 	} grown_owner; /* "": not known */
+	/* Where the process that grows touched the pages that it has kept: `looks` of `of` pages, estimates. */
+	struct fact_line grown_line;
 
 	/*
 	 * Without iterations: what the program does again and again. n calls of an annotation, with their time in
@@ -295,6 +297,7 @@ int facts_rest(const struct mdl *m, struct facts *f, const struct mxbpf_iteratio
 int facts_locked(const struct mdl *m, struct facts *f);
 /* facts_growth.c: by how much memory grew all the way, in readings at equal distances; 0: it did not. */
 int64_t facts_grown(const int64_t *bytes, size_t n);
+int facts_touched(const struct mdl *m, uint32_t tgid, struct fact_line *line); /* 0 or -ENOMEM */
 int facts_resident(const struct mdl *m, struct facts *f); /* 0 or -ENOMEM */
 /* facts_passes.c. 0 or -ENOMEM. */
 int facts_passes(struct mdl *m, struct facts *f);

@@ -47,6 +47,8 @@ RULE(rules_failed);
 double rules_pieces_share(const struct facts *f);
 RULE(rules_growth); /* from iteration to iteration */
 
+void rules_put_grown(const struct facts *f, struct buf *b); /* where, if it is known, and "; " */
+
 /* rules_program.c. resident: memory that grows without iterations. */
 RULE(rules_locked);
 RULE(rules_compiling);

@@ -70,9 +70,20 @@ void rules_growth_say(const struct facts *f, struct buf *b)
 		   fmt_bytes((uint64_t)f->grown_bytes / f->grown_over, each), fmt_bytes((uint64_t)f->grown_bytes, all));
 }
 
+void rules_put_grown(const struct facts *f, struct buf *b)
+{
+	const struct fact_line *l = &f->grown_line;
+
+	if (l->looks)
+		buf_printf(b, "%.0f%% of the new memory is used first at %s; ",
+			   100 * facts_share((double)l->looks, (double)l->of), l->text);
+}
+
 void rules_growth_evidence(const struct facts *f, struct buf *b)
 {
 	char live[24];
+
+	rules_put_grown(f, b);
 
 	if (f->grown_owner.text[0])
 		buf_printf(b, "%s has %s alive", f->grown_owner.text,

@@ -117,6 +117,7 @@ void rules_resident_evidence(const struct facts *f, struct buf *b)
 {
 	char bytes[24];
 
+	rules_put_grown(f, b);
 	buf_printf(b, "process %" PRIu32 " has %s resident", f->resident.tgid, fmt_bytes(f->resident.bytes, bytes));
 	if (f->grown_owner.live_bytes > f->resident.grown_bytes / OWNER_PART)
 		buf_printf(b, "; %s has %s alive", f->grown_owner.text,

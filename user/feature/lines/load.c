@@ -6,6 +6,7 @@
  * while it is read shows up as one that cannot be read, because each code object is checked by its print.
  */
 #include "feature/lines/lines.h"
+#include "feature/lines/load_faults.h"
 #include "feature/lines/load_native.h"
 #include "feature/lines/load_ranks.h"
 #include "feature/resident/resident.h"
@@ -59,9 +60,11 @@ struct state {
 	struct process *processes[PROCESSES_MAX + RANKS_MAX];
 	unsigned nprocesses, nranks; /* nranks: of them, those with rank set */
 	struct ranks *ranks;	     /* NULL: none can be found */
-	struct hash frames;	     /* (tid, tgid) -> 1 + place in opens, of the present look */
-	struct buf opens;	     /* struct mxbpf_frame, the innermost of each thread */
-	struct buf recs;	     /* of the present look */
+	struct touches *touches;     /* NULL: no process with Python was found yet, or page faults cannot be sampled */
+	bool touches_tried;
+	struct hash frames; /* (tid, tgid) -> 1 + place in opens, of the present look */
+	struct buf opens;   /* struct mxbpf_frame, the innermost of each thread */
+	struct buf recs;    /* of the present look */
 	char text[PARTS_MAX * TEXT_BYTES];
 	/* of the present process */
 	struct process *at;
@@ -70,10 +73,10 @@ struct state {
 	unsigned nthreads;
 };
 
-static void process_free(struct process *p)
+static void process_free(struct state *l, struct process *p)
 {
-	if (!p)
-		return;
+	if (l->touches)
+		touches_forget(l->touches, p->pid);
 	native_free(p->native);
 	py_close(p->py);
 	tgt_close(p->tgt);
@@ -154,6 +157,20 @@ static void see_rank(void *ctx, pid_t pid)
 		p->seen = true;
 }
 
+/* Samples the page faults of threads whose interpreters are alike. */
+static void watch_touches(struct state *l, const struct process *p, const struct py_thread *t)
+{
+	const pid_t tid = t->main ? p->pid : t->id;
+
+	if (p->rank || !tid)
+		return;
+	if (!l->touches_tried)
+		l->touches = touches_new(l->ses, py_offsets(p->py));
+	l->touches_tried = true;
+	if (l->touches)
+		touches_watch(l->touches, p->pid, tid, p->py, p->memory.forked);
+}
+
 /* A rank that was found among all processes stays until it ends. */
 static bool lines_stays(const struct process *p)
 {
@@ -176,7 +193,7 @@ static void list_processes(struct state *l, bool thorough)
 		if (l->processes[i]->seen)
 			l->processes[kept++] = l->processes[i];
 		else
-			process_free(l->processes[i]);
+			process_free(l, l->processes[i]);
 	}
 	l->nprocesses = kept;
 }
@@ -391,6 +408,7 @@ static void look_at_thread(struct state *l, const struct py_thread *t)
 {
 	size_t len;
 
+	watch_touches(l, l->at, t);
 	l->at_ns = clock_ns(CLOCK_MONOTONIC);
 	len = read_stack(l, t);
 	len = add_guard(l, t, len);
@@ -409,7 +427,7 @@ static void look_at_native(void *ctx, pid_t tid, const char *text, size_t len)
 	note_look(l, tid, tid == l->at->pid, lines_shorten(l->text, len));
 }
 
-static void lines_look(struct state *l)
+static void lines_look(struct state *l, bool last)
 {
 	const struct ses_build *b;
 	unsigned i, k;
@@ -435,6 +453,8 @@ static void lines_look(struct state *l)
 			if (!l->at->rank || l->threads[k].main) /* of another rank only its main thread counts */
 				look_at_thread(l, &l->threads[k]);
 	}
+	if (l->touches)
+		touches_look(l->touches, last, &l->recs);
 	if (l->recs.len && att_active_since_ns(l->ses->first->att))
 		ses_keep(l->ses, l->recs.data, l->recs.len, 0);
 }
@@ -465,8 +485,9 @@ static void *lines_run(void *arg)
 	for (looks = 0; lines_wait(l); looks++) {
 		if (looks % REFRESH_LOOKS == 0)
 			list_processes(l, looks % THOROUGH_LOOKS == 0);
-		lines_look(l);
+		lines_look(l, false);
 	}
+	lines_look(l, true);
 	return NULL;
 }
 
@@ -502,8 +523,9 @@ static void lines_end(struct session *ses)
 	l->ses = NULL;
 	close(l->wake);
 	for (i = 0; i < l->nprocesses; i++)
-		process_free(l->processes[i]);
+		process_free(l, l->processes[i]);
 	ranks_free(l->ranks);
+	touches_free(l->touches);
 	hash_fini(&l->frames);
 	buf_fini(&l->opens);
 	buf_fini(&l->recs);

@@ -32,5 +32,7 @@ bool resident_read(struct resident_reader *r, pid_t pid, bool rank);
 
 /* Returns the i-th process, in no order; NULL behind the last. Borrowed until the next record is folded. */
 const struct resident *resident_at(const struct mdl *m, size_t i);
+/* Returns the memory that processes have touched, a row for each stack of each, in no order. Borrowed as above. */
+const struct mxbpf_touched *resident_touched(const struct mdl *m, size_t *n);
 
 #endif

@@ -12,7 +12,6 @@
 
 #include "base/fmt.h"
 #include "base/whole.h"
-#include "feature/lines/lines.h"
 #include "feature/resident/resident.h"
 
 #define READINGS_LEAST 20
@@ -54,27 +53,6 @@ static int64_t copied_by(const struct resident *r, int64_t *bytes)
 	return grown - (more > 0 ? more : 0);
 }
 
-/* Where the process runs, without what waits for work. */
-static int find_line(const struct mdl *m, struct cause_copied *c)
-{
-	size_t n, i, len;
-	const struct mxbpf_agg_line *l = lines_rows(m, &n);
-	struct facts_tally tally = {.of = 0};
-	const char *text;
-	int err = 0;
-
-	for (i = 0; i < n && !err; i++) {
-		if (l[i].h.tgid != c->tgid || !l[i].main || l[i].sleeps)
-			continue;
-		text = lines_of_program(m, l[i].stack_id, &len);
-		add_sat(&tally.of, l[i].count);
-		err = text ? facts_tally_add(&tally, text, len, &l[i]) : 0;
-	}
-	c->line = facts_tally_top(&tally);
-	facts_tally_fini(&tally);
-	return err;
-}
-
 int make_copied(struct mdl *m, const struct mdl_session *s, struct facts *f)
 {
 	struct cause_copied *c = &f->cause.copied;
@@ -98,7 +76,7 @@ int make_copied(struct mdl *m, const struct mdl_session *s, struct facts *f)
 		c->over_ns = r->at[r->n - 1].h.ts_ns - r->at[0].h.ts_ns;
 	}
 	free(bytes);
-	return c->tgid ? find_line(m, c) : 0;
+	return c->tgid ? facts_touched(m, c->tgid, &c->line) : 0;
 }
 
 /* It takes no time yet, and ends with no memory left. */
