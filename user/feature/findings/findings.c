@@ -15,6 +15,7 @@ const struct finding_cause finding_causes[] = {
 	{make_debug_modes, rules_debug_modes},
 	{make_inside, rules_inside},
 	{make_hang, rules_hang},
+	{make_backlog, rules_backlog},
 	{NULL, NULL},
 };
 /* clang-format on */

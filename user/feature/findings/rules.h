@@ -13,6 +13,8 @@
 extern const struct finding_rule rules_common[]; /* rules.c */
 
 /* causes/ */
+int make_hang(struct mdl *m, const struct mdl_session *s, struct facts *f);
+int make_backlog(struct mdl *m, const struct mdl_session *s, struct facts *f);
 extern const struct finding_rule rules_collector[];
 int make_collector(struct mdl *m, const struct mdl_session *s, struct facts *f);
 int make_paging(struct mdl *m, const struct mdl_session *s, struct facts *f);
@@ -24,6 +26,7 @@ int make_debug_modes(struct mdl *m, const struct mdl_session *s, struct facts *f
 extern const struct finding_rule rules_debug_modes[];
 int make_inside(struct mdl *m, const struct mdl_session *s, struct facts *f);
 extern const struct finding_rule rules_inside[];
+extern const struct finding_rule rules_backlog[], rules_trend[];
 
 /* rules_cpus.c */
 RULE(rules_threads);

@@ -89,7 +89,20 @@ struct hang_facts {
 	char each[4 * HANG_PLACE_BYTES]; /* where each of them is */
 };
 
+/* backlog.c: a queue of an asynchronous engine that grows. pushed 0: none does. */
+struct cause_backlog {
+	uint32_t tgid;
+	bool net;	      /* a call pushes a whole net */
+	uint64_t pushed, ran; /* calls that push, and those of them that have run, at most */
+	struct fact_operator call;
+	uint64_t busy_ns;    /* of operators, over all threads of the engine */
+	double each_second;  /* by how much the queue grows */
+	int64_t grown_bytes; /* memory of the process; 0: it does not grow */
+	struct fact_line line;
+};
+
 struct cause_facts {
+	struct cause_backlog backlog;
 	struct cause_trend trend;
 	struct cause_collector collector;
 	/* The share of each process, also of ranks that are not profiled; tgid 0: no more. */

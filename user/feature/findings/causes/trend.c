@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -280,11 +279,6 @@ static bool trend_operators(const struct mdl *m, const struct facts *f, struct c
 		t->calls[i] = for_each_iteration(sums[i].calls, sums[i].iterations);
 		t->passes[i] = for_each_iteration(sums[i].passes, sums[i].iterations);
 	}
-	if (getenv("H3DBG"))
-		for (i = 0; i < n; i++)
-			fprintf(stderr, "point %.2f its %lu calls %.0f passes %.0f\n", p[i].from_ns / 1e9,
-				p[i].iterations, for_each_iteration(p[i].calls, p[i].iterations),
-				for_each_iteration(p[i].passes, p[i].iterations));
 	return n >= (t->grown_bytes ? POINTS_LEAST - 1 : POINTS_LEAST) && grows(t->calls) &&
 	       more >= POINTS_RISE * n * (n - 1) / 2;
 }
@@ -412,13 +406,6 @@ static int look_for_trend(struct mdl *m, struct facts *f, const struct account *
 	t.grown_bytes = trend_memory(m, f);
 	longer = trend_operators(m, f, &t);
 	t.slower = known && is_trend(each, &t);
-	if (getenv("H3DBG") && known) {
-		for (int i = 0; i < PARTS; i++)
-			fprintf(stderr, "%.2f ", each[i] / 1e6);
-		fprintf(stderr, " n %zu nall %zu rises %.2f line %d looks %zu longer %d\n", n, nall, rises(each),
-			is_line(each), a->n, longer);
-	} else if (getenv("H3DBG"))
-		fprintf(stderr, "few %zu of %zu\n", n, nall);
 	if (!t.slower && !longer)
 		return 0;
 	third_ns[0] = it[n / 3].h.ts_ns;
