@@ -16,6 +16,7 @@ const struct finding_cause finding_causes[] = {
 	{make_inside, rules_inside},
 	{make_hang, rules_hang},
 	{make_backlog, rules_backlog},
+	{make_epoch_start, rules_epoch_start},
 	{NULL, NULL},
 };
 /* clang-format on */

@@ -27,6 +27,8 @@ extern const struct finding_rule rules_debug_modes[];
 int make_inside(struct mdl *m, const struct mdl_session *s, struct facts *f);
 extern const struct finding_rule rules_inside[];
 extern const struct finding_rule rules_backlog[], rules_trend[];
+int make_epoch_start(struct mdl *m, const struct mdl_session *s, struct facts *f);
+extern const struct finding_rule rules_debug_modes[], rules_epoch_start[];
 
 /* rules_cpus.c */
 RULE(rules_threads);

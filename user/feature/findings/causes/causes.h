@@ -101,7 +101,16 @@ struct cause_backlog {
 	struct fact_line line;
 };
 
+/* Workers that start while the loop waits for them (epoch_start.c). */
+struct epoch_start {
+	uint32_t tgid; /* the process of the loop; 0: none is known */
+	double share;  /* of the samples at its thread */
+	uint64_t n, each_ns;
+	struct fact_line at, import; /* where the loop waits; what the workers import for */
+};
+
 struct cause_facts {
+	struct epoch_start epoch_start;
 	struct cause_backlog backlog;
 	struct cause_trend trend;
 	struct cause_collector collector;
