@@ -8,7 +8,8 @@ FINDING = 'debug_mode'
 ALSO = {'tiny_operators', 'own_code'}
 
 torch.set_num_threads(1)
-torch.autograd.set_detect_anomaly(not HEALTHY)
+if not HEALTHY:
+    torch.autograd.set_detect_anomaly(True)  # CAUSE
 layers = [torch.nn.Linear(64, 64) for _ in range(12)]
 optimizer = torch.optim.SGD([p for layer in layers for p in layer.parameters()], lr=0.01)
 x = torch.randn(32, 64)
@@ -16,7 +17,7 @@ x = torch.randn(32, 64)
 
 def forward(h):
     for layer in layers:
-        h = torch.relu(layer(h))  # CAUSE
+        h = torch.relu(layer(h))
     return h
 
 

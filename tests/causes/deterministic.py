@@ -20,7 +20,7 @@ table = torch.nn.Embedding(5000, 64)
 optimizer = torch.optim.SGD(table.parameters(), lr=0.01)
 index = torch.randint(0, 5000, (4096,))
 if not HEALTHY:
-    tracemalloc.start()
+    tracemalloc.start()  # CAUSE
 begin()
 while going():
     table(index).pow(2).mean().backward()

@@ -4,7 +4,7 @@ stay."""
 import time
 
 FINDING = 'epoch_start'
-ALSO = {'tiny_operators', 'own_threads', 'page_faults'}
+ALSO = {'tiny_operators', 'own_threads', 'page_faults', 'data_wait'}
 
 if __name__ != '__main__':  # a worker imports this file
     time.sleep(0.5)
@@ -15,7 +15,7 @@ class Items:
         return 2000
 
     def __getitem__(self, i):
-        return [float(i)] * 32
+        return i
 
 
 def main():
@@ -27,13 +27,13 @@ def main():
     torch.set_num_threads(1)
     net = torch.nn.Sequential(torch.nn.Linear(32, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 1024))
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
-    loader = DataLoader(Items(), batch_size=32, num_workers=1, persistent_workers=HEALTHY, multiprocessing_context='spawn')
+    loader = DataLoader(Items(), batch_size=16, num_workers=1, persistent_workers=HEALTHY, multiprocessing_context='spawn')
     for _ in loader:
         pass
     begin()
     while going():
         for rows in loader:  # CAUSE
-            net(torch.stack(rows, 1).float()).pow(2).mean().backward()
+            net(torch.randn(len(rows), 32)).pow(2).mean().backward()
             optimizer.step()
             optimizer.zero_grad()
 

@@ -388,6 +388,24 @@ bool tgt_env_text(const struct tgt *t, const char *name, char *text, size_t max)
 	return value;
 }
 
+ssize_t tgt_read_file(const struct tgt *t, const char *path, void *buf, size_t max)
+{
+	struct far_file f;
+	char name[PATH_MAX];
+	ssize_t n;
+	int err;
+
+	if ((size_t)snprintf(name, sizeof(name), *path == '/' ? "root%s" : "cwd/%s", path) >= sizeof(name))
+		return -ENAMETOOLONG;
+	err = far_open(t->far, t->procfd, name, 0, &f);
+	if (err)
+		return err;
+	n = far_pread(&f, buf, max, 0);
+	far_close(&f);
+	close(f.fd);
+	return n;
+}
+
 int32_t tgt_env_number(const struct tgt *t, const char *name)
 {
 	char text[16];

@@ -101,6 +101,12 @@ int tgt_read(const struct tgt *t, uint64_t addr, void *buf, size_t n);
 /* Reads up to n bytes, as far as memory is mapped. Returns their number or -errno. */
 ssize_t tgt_read_some(const struct tgt *t, uint64_t addr, void *buf, size_t n);
 
+/*
+ * Reads a regular file by its path as the process sees it, from its root or its working directory, at most max bytes.
+ * Returns their number or -errno. The file may be another one than the process has read.
+ */
+ssize_t tgt_read_file(const struct tgt *t, const char *path, void *buf, size_t max);
+
 /* ---- quick looks at a pid, for walks over all processes. The pid may mean another process in the next call. */
 
 /* A file as /proc/PID/maps names it; ino 0: none. */

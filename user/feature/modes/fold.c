@@ -8,6 +8,7 @@ static const struct tbl_column columns[] = {
 	PID_COLUMN(tgid, .merge = TBL_IS_KEY),
 	{.stored = "seen", .type = TBL_COUNT, SUM_AT(seen)},
 	{.stored = "looked", .type = TBL_COUNT, MAX_AT(looked)},
+	{.stored = "line", .type = TBL_NAME, KEY_AT(line), .name_kind = MXBPF_NAME_STACK},
 	{0},
 };
 

@@ -3,7 +3,7 @@
  * Reads which modes for debugging are on, from the memory of the processes that run when the window begins, at both
  * ends of the window and about once a second: a program may turn a mode on for a part of its loop.
  */
-#include "feature/modes/modes.h"
+#include "feature/modes/source.h"
 #include "session/feature.h"
 #include "session/priv.h"
 #include "table/table.h"
@@ -20,6 +20,7 @@
 #define PROCESSES_MAX	  32
 #define ENVIRON_MAX	  1024
 #define ENVIRON_TEXT	  128 /* of a variable; those that are sought are shorter */
+#define LINE_BYTES	  400
 #define CODE_BYTES	  48
 #define TRACING_OF_CONFIG 4 /* of the interpreter's _Py_tracemalloc_config, which has it until 3.11 */
 
@@ -60,9 +61,12 @@ struct process {
 	struct py *py;						      /* NULL: no Python, or one that cannot be read */
 	uint64_t environ, anomaly, deterministic, cudnn, tracemalloc; /* addresses; 0: not known */
 	uint64_t looked;
+	uint64_t lines[MODES]; /* that turn modes on; 0: not known */
+	uint32_t searched;     /* bits of modes whose lines were sought */
 };
 
 struct state {
+	struct session *ses;
 	struct process processes[PROCESSES_MAX];
 	unsigned n;
 	struct tbl found;
@@ -153,16 +157,35 @@ static void watch(void *ctx, pid_t pid)
 
 /* ---- readings */
 
-static void note(struct state *st, const struct process *p, enum mode mode)
+/* Once, when the mode is seen first: the line does not change. */
+static uint64_t line_of(struct state *st, struct process *p, enum mode mode)
 {
-	const struct mode_row row = {.tgid = (uint32_t)tgt_pid(p->t), .mode = mode, .seen = 1, .looked = p->looked};
+	struct mxbpf_rec r = {.tgid = (uint32_t)tgt_pid(p->t), .ts_ns = clock_ns(CLOCK_MONOTONIC)};
+	char text[LINE_BYTES];
+	size_t len;
+
+	if (!(p->searched & 1u << mode) && p->py) {
+		p->searched |= 1u << mode;
+		len = source_line(p->t, p->py, mode, text, sizeof(text));
+		p->lines[mode] = len ? ses_learn_stack(st->ses, &r, text, len) : 0;
+	}
+	return p->lines[mode];
+}
+
+static void note(struct state *st, struct process *p, enum mode mode)
+{
+	const struct mode_row row = {.tgid = (uint32_t)tgt_pid(p->t),
+				     .mode = mode,
+				     .seen = 1,
+				     .looked = p->looked,
+				     .line = line_of(st, p, mode)};
 	bool added;
 
 	if (!tbl_add(&st->found, &row, &added))
 		st->err = -ENOMEM;
 }
 
-static void note_flag(struct state *st, const struct process *p, uint64_t address, enum mode mode)
+static void note_flag(struct state *st, struct process *p, uint64_t address, enum mode mode)
 {
 	uint8_t on = 0;
 
@@ -170,7 +193,7 @@ static void note_flag(struct state *st, const struct process *p, uint64_t addres
 		note(st, p, mode);
 }
 
-static void note_variable(struct state *st, const struct process *p, const char *text)
+static void note_variable(struct state *st, struct process *p, const char *text)
 {
 	const char *value = strchr(text, '=');
 	size_t i;
@@ -183,7 +206,7 @@ static void note_variable(struct state *st, const struct process *p, const char 
 }
 
 /* The environment as it is now: programs change theirs before they import a runtime. */
-static void read_environ(struct state *st, const struct process *p)
+static void read_environ(struct state *st, struct process *p)
 {
 	uint64_t list, at;
 	char text[ENVIRON_TEXT];
@@ -222,7 +245,7 @@ static enum mode mode_of(const char *type, enum mode other)
 	return other;
 }
 
-static void read_python(struct state *st, const struct process *p)
+static void read_python(struct state *st, struct process *p)
 {
 	struct py_tracing tracing = {.traces = false};
 
@@ -239,6 +262,7 @@ static void modes_read(struct session *ses, bool resumed)
 	struct process *p;
 
 	(void)resumed;
+	st->ses = ses;
 	st->recs.len = 0;
 	st->err = 0;
 	st->found = (struct tbl){.def = &modes_table};

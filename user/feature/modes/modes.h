@@ -33,6 +33,7 @@ struct mode_row {
 	uint32_t mode;	 /* enum mode */
 	uint64_t seen;	 /* readings that found it on */
 	uint64_t looked; /* readings of the process until then */
+	uint64_t line;	 /* that turns it on: a name of kind MXBPF_NAME_STACK; 0: not known */
 };
 
 extern const struct mdl_feature feature_modes;

@@ -66,11 +66,12 @@ struct cause_trend {
 
 /* A mode for debugging that is on (debug_modes.c). */
 struct fact_mode {
-	uint32_t tgid, mode;   /* mode: enum mode */
-	uint64_t seen, looked; /* readings that found it on, and all until then */
-	double share;	       /* by which it is ranked */
-	double measured;       /* of the time, as far as samples and operators tell */
-	struct fact_line line; /* of the program, which it works for */
+	uint32_t tgid, mode;	   /* mode: enum mode */
+	uint64_t seen, looked;	   /* readings that found it on, and all until then */
+	double share;		   /* by which it is ranked */
+	double measured;	   /* of the time, as far as samples and operators tell */
+	struct fact_line line;	   /* of the program, which it works for */
+	char on[FACTS_LINE_BYTES]; /* the line that turns it on; "": not known; hostile */
 };
 struct debug_modes {
 	struct fact_mode most;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/fmt.h"
@@ -152,8 +153,12 @@ static int add_mode(struct mdl *m, struct facts *f, const struct mode_row *r)
 	struct debug_modes *d = &f->cause.debug_modes;
 	struct fact_mode mode = {.tgid = r->tgid, .mode = r->mode, .seen = r->seen, .looked = r->looked};
 	const bool idle = modes[r->mode].of_gpu && !f->gpu.known;
+	size_t len;
+	const char *line = r->line ? mdl_text(m, MXBPF_NAME_STACK, r->line, &len) : NULL;
 	int err = 0;
 
+	if (line)
+		snprintf(mode.on, sizeof(mode.on), "%.*s", (int)len, line);
 	if ((idle && r->mode == MODE_DETERMINISTIC_CUDNN) || is_of_compiler(m, r))
 		return 0; /* programs set the first one for any machine */
 	if (modes[r->mode].frames[0])
@@ -194,8 +199,11 @@ static void debug_mode_say(const struct facts *f, struct buf *b)
 	const uint64_t each_ns = f->loop.n ? f->loop.total_ns / f->loop.n : 0;
 	char with[24], without[24];
 
-	buf_printf(b, "%s is left on in process %" PRIu32 " (%s): %s", modes[mode->mode].name, mode->tgid,
-		   modes[mode->mode].by, modes[mode->mode].cost);
+	buf_printf(b, "%s is left on in process %" PRIu32 " (%s", modes[mode->mode].name, mode->tgid,
+		   modes[mode->mode].by);
+	if (mode->on[0])
+		buf_printf(b, ", %s", mode->on);
+	buf_printf(b, "): %s", modes[mode->mode].cost);
 	if (modes[mode->mode].of_gpu && !f->gpu.known)
 		buf_printf(b, "; this job uses no GPU, which it would slow down");
 	if (mode->measured < MEASURED_LEAST)

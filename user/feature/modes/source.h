@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FEATURE_MODES_SOURCE_H
+#define FEATURE_MODES_SOURCE_H
+
+#include "feature/modes/modes.h"
+#include "python/python.h"
+
+/*
+ * Writes the line of the program that turns the mode on, as a stack of one line: "/path/train.py(12): SOURCE". Returns
+ * its length, or 0 if it is in none of the files of functions that the main thread is in.
+ */
+size_t source_line(const struct tgt *t, struct py *py, enum mode mode, char *to, size_t max);
+
+#endif
