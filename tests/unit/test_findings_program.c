@@ -181,13 +181,13 @@ static void test_compiler(void)
 		CHECK(has(&told.list[0].text,
 			  "PyTorch compiles in 75% of the time, called by /app/train.py(17): step"));
 	}
-	TEST("code that was compiled is no compiler, and a little compiling is no finding")
+	TEST("code that was compiled is neither a compiler nor the program's own, and a little compiling is no finding")
 	{
 		new_model();
 		iterations(40, 100);
 		samples(0, 3, COMPILES);
 		samples(3, 40, COMPILED);
-		CHECK(!strcmp(found(), "own_code") && has(&told.list[0].evidence, "/app/train.py(17): step"));
+		CHECK(!*found());
 	}
 }
 

@@ -146,7 +146,7 @@ static bool is_idle(const struct mdl *m, const struct mxbpf_agg_line *l)
 }
 
 /* In a data loader, or waiting for a queue, which is a loader that the program has written itself. */
-static bool is_in_loader(const struct mdl *m, const struct mxbpf_agg_line *l)
+bool facts_in_loader(const struct mdl *m, const struct mxbpf_agg_line *l)
 {
 	size_t len;
 	const char *text = mdl_text(m, MXBPF_NAME_STACK, l->stack_id, &len);
@@ -166,7 +166,7 @@ static const char *const works[] = {"torch/utils/", "torch/serialization.py(", "
 				    "mxnet/image/", "mxnet/recordio.py(",      NULL};
 
 /* The line of the program has called the runtime's library, which runs Python code. */
-static bool is_in_library(const struct mdl *m, const struct mxbpf_agg_line *l)
+bool facts_in_library(const struct mdl *m, const struct mxbpf_agg_line *l)
 {
 	size_t len, i, n;
 	const char *text = mdl_text(m, MXBPF_NAME_STACK, l->stack_id, &len);
@@ -241,11 +241,11 @@ static enum about about_loop(struct mdl *m, const struct facts *f, const struct 
 	if (l->cls == MXBPF_CLASS_DATA || (l->cls && starts_with(name, len, "enumerate(DataLoader)")))
 		return ABOUT_DATA;
 	if (facts_is_outside(m, l)) {
-		if (is_in_loader(m, l))
+		if (facts_in_loader(m, l))
 			return ABOUT_DATA;
 		if (f->python && l->sleeps && l->syscall == SYS_futex)
 			return ABOUT_LOCK;
-		return is_in_library(m, l) ? ABOUT_LIBRARY : ABOUT_OWN;
+		return facts_in_library(m, l) ? ABOUT_LIBRARY : ABOUT_OWN;
 	}
 	if (waits_for_gpu(f, l, name, len))
 		return ABOUT_WAIT;
@@ -419,8 +419,8 @@ static int find_exchange_line(const struct mdl *m, struct facts *f, const struct
 		if (l[i].h.tgid != tgid || l[i].tid != f->loop.tid)
 			continue;
 		t.of += l[i].count;
-		text = sleeps_in_lock(&l[i]) && !is_in_loader(m, &l[i]) ? lines_of_program(m, l[i].stack_id, &len)
-									: NULL;
+		text = sleeps_in_lock(&l[i]) && !facts_in_loader(m, &l[i]) ? lines_of_program(m, l[i].stack_id, &len)
+									   : NULL;
 		err = text ? facts_tally_add(&t, text, len, &l[i]) : 0;
 	}
 	f->exchange_line = facts_tally_top(&t);

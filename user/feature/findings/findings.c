@@ -17,6 +17,7 @@ const struct finding_cause finding_causes[] = {
 	{make_hang, rules_hang},
 	{make_backlog, rules_backlog},
 	{make_epoch_start, rules_epoch_start},
+	{make_alone, rules_alone},
 	{NULL, NULL},
 };
 /* clang-format on */

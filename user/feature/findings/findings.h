@@ -303,6 +303,9 @@ int facts_resident(const struct mdl *m, struct facts *f); /* 0 or -ENOMEM */
 int facts_passes(struct mdl *m, struct facts *f);
 /* facts_lines.c: the lines among the facts. 0 or -ENOMEM. */
 int facts_lines(struct mdl *m, struct facts *f);
+/* Whether a look found the thread in a data loader; in Python code of the runtime's library. */
+bool facts_in_loader(const struct mdl *m, const struct mxbpf_agg_line *l);
+bool facts_in_library(const struct mdl *m, const struct mxbpf_agg_line *l);
 bool facts_is_outside(struct mdl *m, const struct mxbpf_agg_line *l); /* the thread was in no operator */
 int facts_slow_line(const struct mdl *m, struct facts *f, const struct mxbpf_iteration *it, size_t n);
 /* The function of the C API waits for results. */

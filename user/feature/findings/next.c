@@ -72,6 +72,16 @@ const char *next_inside(const struct facts *f)
 	return closer(f, &f->cause.inside.line);
 }
 
+const char *next_alone(const struct facts *f)
+{
+	return closer(f, &f->cause.alone.own.line);
+}
+
+const char *next_alone_data(const struct facts *f)
+{
+	return closer(f, &f->cause.alone.data.line);
+}
+
 const char *next_lock(const struct facts *f)
 {
 	return closer(f, &f->other_line);

@@ -29,6 +29,8 @@ extern const struct finding_rule rules_inside[];
 extern const struct finding_rule rules_backlog[], rules_trend[];
 int make_epoch_start(struct mdl *m, const struct mdl_session *s, struct facts *f);
 extern const struct finding_rule rules_debug_modes[], rules_epoch_start[];
+int make_alone(struct mdl *m, const struct mdl_session *s, struct facts *f);
+extern const struct finding_rule rules_alone[];
 
 /* rules_cpus.c */
 RULE(rules_threads);
@@ -69,6 +71,8 @@ const char *next_lost(const struct facts *f);
 const char *next_data(const struct facts *f);
 const char *next_own(const struct facts *f);
 const char *next_inside(const struct facts *f);
+const char *next_alone(const struct facts *f);
+const char *next_alone_data(const struct facts *f);
 const char *next_lock(const struct facts *f);
 const char *next_locked(const struct facts *f);
 const char *next_late(const struct facts *f);

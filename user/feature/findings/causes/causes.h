@@ -111,6 +111,15 @@ struct epoch_start {
 };
 
 struct cause_facts {
+	/* Without a loop: the thread that calls the runtime the most, or computes in Python all the time (alone.c). */
+	struct {
+		uint32_t tgid, tid; /* 0: there is none */
+		struct {
+			double share; /* of the thread's samples */
+			struct fact_line line;
+		} own, data;  /* Python code of the program while no operator runs; in a data loader */
+		bool workers; /* data.line is of other processes */
+	} alone;
 	struct epoch_start epoch_start;
 	struct cause_backlog backlog;
 	struct cause_trend trend;
