@@ -43,8 +43,11 @@ struct mxbpf_agg_line {
 	__u16 number;	  /* 1 + its rank in the job; 0: not known */
 	__u8 local_ranks; /* of the job on this machine; 0: not known */
 	__u8 on;	  /* enum mxbpf_on */
+	__u32 of;	  /* its parent, if that is sampled as well; 0: it is not */
+	__u32 pad;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_line) == 56);
+#define MXBPF_AGG_LINE_BYTES_MIN 56 /* records of earlier versions */
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_line) == 64);
 
 /* A single look, of those that the rows above count. */
 #define MXBPF_LOOK ((enum mxbpf_kind)40)
@@ -54,6 +57,10 @@ enum mxbpf_look_flag {
 	MXBPF_LOOK_SLEEPS = 1 << 1, /* it was not runnable */
 	MXBPF_LOOK_LOCKED = 1 << 2, /* it slept in a futex without a time limit, as in a lock of Python */
 	MXBPF_LOOK_CALL = 1 << 3,   /* it was in a call of the runtime */
+	MXBPF_LOOK_RANK = 1 << 8,   /* its process is another rank of the job, which the session does not profile */
+	MXBPF_LOOK_DISK = 1 << 9,   /* MXBPF_SLEEP_DISK */
+	/* The system call in which it slept, plus 1, from this bit on; 0: none, or it is not known. */
+	MXBPF_LOOK_SYSCALL = 16,
 };
 
 struct mxbpf_look {

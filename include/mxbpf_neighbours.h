@@ -15,11 +15,16 @@ struct mxbpf_neighbour {
 	__u64 elapsed_ns;   /* between the two readings */
 	__u8 job;	    /* 1: the target or a descendant of it */
 	char comm[15];	    /* name of its main thread, hostile, ends with NUL */
-	__u64 runq_ns;	    /* of processes of the job: how long their threads were runnable and waited for a CPU */
-	__u32 cpus;	    /* of processes of the job: on which their main thread may run; 0: not known */
-	__u32 root;	    /* the eldest process of the job from which it descends, or itself; 0: not known */
+	__u64 runq_ns; /* of such processes, and of those named as one of them: how long their threads were runnable and
+			  waited for a CPU */
+	__u32 cpus;    /* of the same: on which their main thread may run; 0: not known */
+	__u32 root;    /* the eldest process of the job from which it descends, or itself; 0: not known */
+	__u64 throttled_ns; /* of a process named as one of the job: for how long its control group was, over all CPUs
+			     */
+	__u32 rank;	    /* of such a process: its number in a distributed job, plus 1; 0: not known */
+	__u32 cpu;	    /* on which it ran last, plus 1; 0: not known */
 };
 #define MXBPF_NEIGHBOUR_BYTES_MIN 48 /* up to comm */
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_neighbour) == 64);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_neighbour) == 80);
 
 #endif

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rank 2 of four collects garbage in each 7th step, and has many objects."""
+"""Rank 2 of four collects the garbage of a large heap in every seventh step."""
 import gc
 
 import ranks
 
-FINDING = {'straggler', 'late_rank', 'collector'}
+FINDING = {'straggler', 'late_rank'}
 ALSO = {'exchange', 'own_threads'}
 
-index = [{'path': [i], 'box': [i, [i]]} for i in range(150000)]
+
+def ready(late):
+    global heap
+    heap = [[k] for k in range(1000000)] if late else []
 
 
 def step(late, n, loss):
@@ -15,4 +18,4 @@ def step(late, n, loss):
         gc.collect()  # CAUSE
 
 
-ranks.run(step)
+ranks.run(step, ready=ready)

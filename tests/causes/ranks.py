@@ -35,8 +35,9 @@ def start_all():
         rank.wait()
 
 
-def run(step, width=256, batch=64):
-    """step(late, n, loss) is called between forward and backward of step n; late: this rank has the cause, and it is no twin."""
+def run(step=None, batch=None, ready=None, width=256):
+    """In step n, batch(late, n) returns what the network is given, and step(late, n, loss) is called between forward and backward.
+    ready(late) is called before the first one. late: this rank has the cause, and it is no twin."""
     if 'RANK' not in os.environ:
         start_all()
         return
@@ -46,13 +47,17 @@ def run(step, width=256, batch=64):
     net = torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.ReLU(), torch.nn.Linear(width, 10))
     net = torch.nn.parallel.DistributedDataParallel(net)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
-    x, y = torch.randn(batch, width), torch.randint(0, 10, (batch,))
+    same = torch.randn(64, width)
+    if ready:
+        ready(late)
     begin()
     n = 0
     while True:  # until the launcher kills it: a rank that ends by itself leaves the others waiting
         optimizer.zero_grad()
-        loss = torch.nn.functional.cross_entropy(net(x), y)
-        step(late, n, loss)
+        x = batch(late, n) if batch else same
+        loss = net(x).flatten(0, -2).log_softmax(-1)[:, 0].mean().neg()
+        if step:
+            step(late, n, loss)
         loss.backward()
         optimizer.step()
         n += 1

@@ -179,8 +179,20 @@ int mdl_table_add(struct mdl *m, const struct mdl_feature *f, const struct tbl_d
 int features_fold_row(struct mdl *m, const struct mxbpf_rec *r)
 {
 	const struct kind_fold *k = &m->kinds[r->kind];
+	const void *row = r;
+	void *longer = NULL;
+	int err = 0;
 
-	return tbl_is_within(k->table, r) ? mdl_table_add(m, k->feature, k->table, r) : 0;
+	if (r->size < k->table->row_bytes) {
+		row = longer = calloc(1, k->table->row_bytes); /* of an earlier version */
+		if (!longer)
+			return -ENOMEM;
+		memcpy(longer, r, r->size);
+	}
+	if (tbl_is_within(k->table, row))
+		err = mdl_table_add(m, k->feature, k->table, row);
+	free(longer);
+	return err;
 }
 
 const struct mdl_feature *features_of_table(const struct mxbpf_rec *r, const struct tbl_def **def)

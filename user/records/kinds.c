@@ -334,7 +334,7 @@ static const struct kind kinds[] = {
 	[MXBPF_TABLE] = {.name = "rows of a table", BYTES(table), .cells = true, .fits = fits_table},
 	[MXBPF_AGG_LINE] = {.name = "row of lines",
 			    .of_process = true,
-			    BYTES(agg_line),
+			    .bytes = MXBPF_AGG_LINE_BYTES_MIN,
 			    .ids = {NAME(agg_line, name_id), {AT(agg_line, stack_id), MXBPF_NAME_STACK, 0}}},
 };
 

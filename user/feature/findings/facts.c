@@ -381,16 +381,16 @@ static void make_throttled(const struct mdl *m, struct facts *f)
 	snprintf(f->throttled_by, sizeof(f->throttled_by), "%.*s", (int)len, name);
 }
 
-/* The process is another rank of the job, which the session does not profile. */
-static bool is_other_rank(const struct mdl *m, uint32_t tgid)
+/* The process is another rank of the job, which the session does not profile. 2: it descends from one. */
+static unsigned is_other_rank(const struct mdl *m, uint32_t tgid)
 {
 	size_t n, i;
 	const struct mxbpf_agg_line *l = lines_rows(m, &n);
 
 	for (i = 0; i < n; i++)
 		if (l[i].rank && l[i].h.tgid == tgid)
-			return true;
-	return false;
+			return l[i].of ? 2 : 1;
+	return 0;
 }
 
 static void make_cpus(const struct mdl *m, struct facts *f)
@@ -401,15 +401,15 @@ static void make_cpus(const struct mdl *m, struct facts *f)
 	double all = 0;
 	unsigned id, allowed = 0;
 	uint64_t known_ns;
-	bool rank;
+	unsigned rank;
 
 	for (i = 0; i < n; i++) {
 		f->cpu_elapsed_ns = r[i].elapsed_ns > f->cpu_elapsed_ns ? r[i].elapsed_ns : f->cpu_elapsed_ns;
-		rank = !r[i].job && is_other_rank(m, r[i].h.tgid);
-		f->ranks += rank;
+		rank = r[i].job ? 0 : is_other_rank(m, r[i].h.tgid);
+		f->ranks += rank == 1;
 		*(r[i].job ? &f->job_cpu_ns : rank ? &f->ranks_cpu_ns : &f->others_cpu_ns) += r[i].cpu_ns;
 		f->job_runq_ns += r[i].job ? r[i].runq_ns : 0;
-		allowed = r[i].cpus > allowed ? r[i].cpus : allowed;
+		allowed = r[i].job && r[i].cpus > allowed ? r[i].cpus : allowed;
 		if (!r[i].job && !rank)
 			keep_other(f, &r[i]);
 	}

@@ -118,6 +118,8 @@ int facts_resident(const struct mdl *m, struct facts *f)
 		f->resident.bytes = p->at[p->n - 1].bytes;
 	}
 	free(bytes);
-	err = f->resident.tgid || f->grown_bytes ? facts_touched(m, f->resident.tgid ? f->resident.tgid : f->loop.tgid, &f->grown_line) : 0;
+	err = f->resident.tgid || f->grown_bytes
+		      ? facts_touched(m, f->resident.tgid ? f->resident.tgid : f->loop.tgid, &f->grown_line)
+		      : 0;
 	return err || !f->resident.tgid || f->loop.n ? err : facts_owner(m, f, f->resident.tgid);
 }

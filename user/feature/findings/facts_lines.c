@@ -2,7 +2,7 @@
 /* Lines of Python, or functions, for the rules: where the workers work, where the loop waits, where slow iterations are
  * slow. */
 #include "feature/steps/steps.h"
-#include "feature/findings/findings.h"
+#include "feature/findings/causes/late.h"
 
 #include <errno.h>
 #include <math.h>
@@ -117,7 +117,7 @@ static bool has_one_of(const char *text, size_t len, const char *const *words)
 }
 
 /* A worker between two requests, or handing over a batch, has a frame of its loader's queue inside. */
-static bool waits_for_work(const struct mdl *m, const struct mxbpf_agg_line *l)
+bool facts_waits_for_work(const struct mdl *m, const struct mxbpf_agg_line *l)
 {
 	size_t len;
 	const char *text = mdl_text(m, MXBPF_NAME_STACK, l->stack_id, &len);
@@ -137,7 +137,7 @@ static size_t innermost(const char *text, size_t len, unsigned frames)
 }
 
 /* The innermost frame is in a function that waits for others. */
-static bool is_idle(const struct mdl *m, const struct mxbpf_agg_line *l)
+bool facts_is_idle(const struct mdl *m, const struct mxbpf_agg_line *l)
 {
 	size_t len;
 	const char *text = mdl_text(m, MXBPF_NAME_STACK, l->stack_id, &len);
@@ -146,7 +146,7 @@ static bool is_idle(const struct mdl *m, const struct mxbpf_agg_line *l)
 }
 
 /* In a data loader, or waiting for a queue, which is a loader that the program has written itself. */
-bool facts_in_loader(const struct mdl *m, const struct mxbpf_agg_line *l)
+bool facts_is_in_loader(const struct mdl *m, const struct mxbpf_agg_line *l)
 {
 	size_t len;
 	const char *text = mdl_text(m, MXBPF_NAME_STACK, l->stack_id, &len);
@@ -241,7 +241,7 @@ static enum about about_loop(struct mdl *m, const struct facts *f, const struct 
 	if (l->cls == MXBPF_CLASS_DATA || (l->cls && starts_with(name, len, "enumerate(DataLoader)")))
 		return ABOUT_DATA;
 	if (facts_is_outside(m, l)) {
-		if (facts_in_loader(m, l))
+		if (facts_is_in_loader(m, l))
 			return ABOUT_DATA;
 		if (f->python && l->sleeps && l->syscall == SYS_futex)
 			return ABOUT_LOCK;
@@ -276,7 +276,7 @@ static enum about about_of(struct mdl *m, const struct facts *f, uint32_t tgid, 
 	if (l->h.tgid == tgid && l->tid == f->loop.tid)
 		return about_loop(m, f, l);
 	if (l->h.tgid == tgid)
-		return is_idle(m, l) ? ABOUT_NABOUT : ABOUT_THREADS;
+		return facts_is_idle(m, l) ? ABOUT_NABOUT : ABOUT_THREADS;
 	return l->main && !is_rank(f, l->h.tgid) ? ABOUT_WORKERS : ABOUT_NABOUT;
 }
 
@@ -345,7 +345,9 @@ static int tally_ranks(const struct mdl *m, const struct facts *f, struct tallie
 	int err = 0;
 
 	for (i = 0; i < n && !err && f->late_tgid; i++) {
-		to = l[i].h.tgid == f->late_tgid ? &t->last : l[i].rank || is_rank(f, l[i].h.tgid) ? &t->others : NULL;
+		to = l[i].h.tgid == f->late_tgid			  ? &t->last
+		     : (l[i].rank && !l[i].of) || is_rank(f, l[i].h.tgid) ? &t->others
+									  : NULL;
 		text = to && l[i].main ? lines_of_program(m, l[i].stack_id, &len) : NULL;
 		if (!text)
 			continue;
@@ -385,7 +387,7 @@ static int tally_all(struct mdl *m, const struct facts *f, struct tallies *t)
 		t->loop += about >= ABOUT_DATA ? l[i].count : 0;
 		t->loader += about == ABOUT_DATA && !l[i].cls ? l[i].count : 0;
 		t->held += about == ABOUT_THREADS && !l[i].sleeps ? l[i].count : 0;
-		if (about != ABOUT_WORKERS || !(waits_for_work(m, &l[i]) || is_idle(m, &l[i])))
+		if (about != ABOUT_WORKERS || !(facts_waits_for_work(m, &l[i]) || facts_is_idle(m, &l[i])))
 			err = facts_tally_add(&t->about[about], text, len, &l[i]);
 		if (f->loop.tid ? about < ABOUT_DATA : about != ABOUT_WORKERS)
 			continue;
@@ -419,8 +421,8 @@ static int find_exchange_line(const struct mdl *m, struct facts *f, const struct
 		if (l[i].h.tgid != tgid || l[i].tid != f->loop.tid)
 			continue;
 		t.of += l[i].count;
-		text = sleeps_in_lock(&l[i]) && !facts_in_loader(m, &l[i]) ? lines_of_program(m, l[i].stack_id, &len)
-									   : NULL;
+		text = sleeps_in_lock(&l[i]) && !facts_is_in_loader(m, &l[i]) ? lines_of_program(m, l[i].stack_id, &len)
+									      : NULL;
 		err = text ? facts_tally_add(&t, text, len, &l[i]) : 0;
 	}
 	f->exchange_line = facts_tally_top(&t);
@@ -435,7 +437,7 @@ static unsigned sum_ranks(const struct mdl *m, const struct facts *f, const stru
 	size_t i;
 
 	for (i = 0; i < n; i++) {
-		if (!l[i].rank)
+		if (!l[i].rank || !l[i].main || l[i].of)
 			continue;
 		for (k = 0; k < nranks && ranks[k].tgid != l[i].h.tgid; k++)
 			;
@@ -617,16 +619,17 @@ static void find_stopped(const struct mdl *m, struct facts *f)
 int facts_lines(struct mdl *m, struct facts *f)
 {
 	struct tallies t = {.loop = 0};
-	int err = find_last_rank(m, f);
+	int err = late_find(m, f);
 	unsigned about;
 	uint64_t looks = 0;
 	double more;
 
+	err = err || f->cause.late.judged ? err : find_last_rank(m, f);
 	f->late_tgid = f->last_rank ? f->last_rank : f->collective.late.tgid;
 	err = err ? err : tally_all(m, f, &t);
 	err = err ? err : tally_ranks(m, f, &t);
 	f->other_line = facts_tally_top(&t.about[ABOUT_THREADS]);
-	f->last_line = more_line(&t.last, &t.others, &more);
+	f->last_line = f->cause.late.tgid ? f->cause.late.line : more_line(&t.last, &t.others, &more);
 	f->wait_line = facts_tally_top(&t.about[ABOUT_WAIT]);
 	f->api_line = facts_tally_top(&t.about[ABOUT_API]);
 	f->any_line = facts_tally_top(&t.any);

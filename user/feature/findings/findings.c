@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Findings: every rule looks at the facts, and those that cross their thresholds speak, the largest share first. */
+#include "feature/findings/causes/late.h"
 #include "feature/findings/rules.h"
 
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 
 /* clang-format off */
 const struct finding_cause finding_causes[] = {
-	{NULL, rules_common},
+	{make_late, rules_common},
 	{make_collector, rules_collector},
 	{make_paging, rules_paging},
 	{make_copied, rules_copied},

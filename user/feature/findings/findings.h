@@ -298,15 +298,18 @@ int facts_locked(const struct mdl *m, struct facts *f);
 /* facts_growth.c: by how much memory grew all the way, in readings at equal distances; 0: it did not. */
 int64_t facts_grown(const int64_t *bytes, size_t n);
 int facts_touched(const struct mdl *m, uint32_t tgid, struct fact_line *line); /* 0 or -ENOMEM */
-int facts_resident(const struct mdl *m, struct facts *f); /* 0 or -ENOMEM */
+int facts_resident(const struct mdl *m, struct facts *f);		       /* 0 or -ENOMEM */
 /* facts_passes.c. 0 or -ENOMEM. */
 int facts_passes(struct mdl *m, struct facts *f);
 /* facts_lines.c: the lines among the facts. 0 or -ENOMEM. */
 int facts_lines(struct mdl *m, struct facts *f);
 /* Whether a look found the thread in a data loader; in Python code of the runtime's library. */
-bool facts_in_loader(const struct mdl *m, const struct mxbpf_agg_line *l);
+bool facts_is_in_loader(const struct mdl *m, const struct mxbpf_agg_line *l);
 bool facts_in_library(const struct mdl *m, const struct mxbpf_agg_line *l);
 bool facts_is_outside(struct mdl *m, const struct mxbpf_agg_line *l); /* the thread was in no operator */
+/* A worker between two requests, or handing over a batch; a thread whose innermost frame waits for others. */
+bool facts_waits_for_work(const struct mdl *m, const struct mxbpf_agg_line *l);
+bool facts_is_idle(const struct mdl *m, const struct mxbpf_agg_line *l);
 int facts_slow_line(const struct mdl *m, struct facts *f, const struct mxbpf_iteration *it, size_t n);
 /* The function of the C API waits for results. */
 bool facts_is_wait(const char *name, size_t len);
@@ -373,7 +376,7 @@ struct finding_cause {
 	int (*make)(struct mdl *m, const struct mdl_session *s, struct facts *f);
 	const struct finding_rule *rules; /* ends with key NULL */
 };
-extern const struct finding_cause finding_causes[];	     /* ends with rules NULL */
+extern const struct finding_cause finding_causes[]; /* ends with rules NULL */
 int make_hang(struct mdl *m, const struct mdl_session *s, struct facts *f);
 extern const struct finding_rule rules_hang[];
 const struct finding_rule *finding_rule_of(const char *key); /* NULL: there is none */

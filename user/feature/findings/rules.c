@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "feature/findings/causes/late.h"
 
 static double part(const struct facts *f, enum mxbpf_step_part p)
 {
@@ -349,10 +350,16 @@ static double exchange_share(const struct facts *f)
 	return part(f, MXBPF_PART_KVSTORE) + waits_beside(f);
 }
 
+#define STRAGGLER_LEAST 0.2 /* of the loop's time, if nothing else shows that one rank is late */
+
 /* The loop waits for one rank, which lags. */
 static double straggler_share(const struct facts *f)
 {
-	return f->last_rank ? exchange_share(f) : 0;
+	const double share = f->last_rank ? exchange_share(f) : 0;
+
+	if (f->cause.late.tgid)
+		return share > f->cause.late.share ? share : f->cause.late.share;
+	return share >= STRAGGLER_LEAST ? share : 0;
 }
 
 /* The number of a process with a role is the launcher's. The program's own number may be another one. */
@@ -360,7 +367,9 @@ static void put_last_rank(const struct facts *f, struct buf *b)
 {
 	const struct mdl_labels *l = f->last_labels;
 
-	if (!l || l->numbers[MDL_RANK] == MDL_NO_NUMBER)
+	if (f->cause.late.number && (!l || !l->texts[MDL_ROLE][0]))
+		buf_printf(b, "Rank %" PRIu32 " (process %" PRIu32 ")", f->cause.late.number - 1, f->last_rank);
+	else if (!l || l->numbers[MDL_RANK] == MDL_NO_NUMBER)
 		buf_printf(b, "Process %" PRIu32, f->last_rank);
 	else if (l->texts[MDL_ROLE][0])
 		buf_printf(b, "Process %" PRIu32 " (%s %" PRIu32 " of the launcher)", f->last_rank, l->texts[MDL_ROLE],
@@ -376,10 +385,16 @@ static void straggler_say(const struct facts *f, struct buf *b)
 	char ns[24];
 
 	put_last_rank(f, b);
+	if (f->last_rank == f->loop.tgid || (f->cause.late.tgid && share < f->cause.late.share)) {
+		buf_printf(b, " lags: the other ranks wait for it in %.0f%% of the samples", 100 * straggler_share(f));
+		late_put(f, b);
+		return;
+	}
 	buf_printf(b, " lags: the loop waits in %.0f%% of its time for the exchange with other processes", 100 * share);
 	if (f->loop.n)
 		buf_printf(b, ", %s in each iteration",
 			   fmt_ns(whole(share * (double)(f->loop.total_ns / f->loop.n)), ns));
+	late_put(f, b);
 }
 
 #define MORE_LEAST 0.2 /* of what the loop waits: an operator that explains it */
@@ -636,7 +651,7 @@ const struct finding_rule rules_common[] = {
 	 .next_of = next_lock,
 	 .advice = "Only one thread of a process runs Python at a time, and each switch can take 5 ms. Move what the other "
 		   "thread does to another process."},
-	{.key = "straggler", .all_records = true, .full_gpu = true, .least = 0.2, .share = straggler_share, .say = straggler_say, .evidence = straggler_evidence,
+	{.key = "straggler", .first = 1, .all_records = true, .full_gpu = true, .least = 0.05, .explains = "exchange own_code", .share = straggler_share, .say = straggler_say, .evidence = straggler_evidence,
 	 .next_of = next_late, .pid_at = offsetof(struct facts, late_tgid),
 	 .advice = "All processes of a job wait for the slowest one in each exchange. Give that rank no more work than the "
 		   "others have: the same number and length of samples, no evaluation or checkpoint of its own, and a "

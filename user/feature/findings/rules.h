@@ -13,6 +13,7 @@
 extern const struct finding_rule rules_common[]; /* rules.c */
 
 /* causes/ */
+int make_late(struct mdl *m, const struct mdl_session *s, struct facts *f);
 int make_hang(struct mdl *m, const struct mdl_session *s, struct facts *f);
 int make_backlog(struct mdl *m, const struct mdl_session *s, struct facts *f);
 extern const struct finding_rule rules_collector[];

@@ -33,7 +33,8 @@
 #define COLLECTOR_MS   5    /* between two looks at a garbage collector, which cost one read each */
 #define REFRESH_LOOKS  10   /* looks until the children are listed again */
 #define PROCESSES_MAX  32   /* of one job; others are not looked at */
-#define RANKS_MAX      16   /* other ranks of the job, in addition */
+#define RANKS_MAX      32   /* other ranks of the job and their workers, in addition */
+#define RANK_THREADS   8    /* of another rank, so that its main thread is not late in being read */
 #define NATIVES_MAX    8    /* without Python; the tables of a process's libraries take 20 MB */
 #define THOROUGH_LOOKS 100  /* looks until other ranks are searched among all processes of the machine */
 #define TEXT_BYTES     4096 /* of a part of a stack */
@@ -49,6 +50,7 @@ struct process {
 	struct mxbpf_collector collector; /* since the last look at lines */
 	bool collects;			  /* at the last look at the collector */
 	struct ranks_place place;	  /* zeroed, unless it is a rank of the job */
+	pid_t of;			  /* its parent, if that is one of these; 0: it is not */
 	bool seen;			  /* in the present walk over the children and ranks */
 	struct resident_reader memory;
 };
@@ -136,15 +138,20 @@ static struct process *lines_add(struct state *l, pid_t pid, bool rank)
 static void see(void *ctx, pid_t pid)
 {
 	struct state *l = ctx;
-	struct process *p = lines_find(l, pid);
+	struct process *p = lines_find(l, pid), *parent = l->at;
 
 	p = p ? p : lines_add(l, pid, false);
-	if (!p || p->seen)
+	if (!p)
+		return;
+	p->of = parent ? parent->pid : p->of;
+	if (p->seen)
 		return;
 	p->seen = true;
 	if (l->ses->o->no_follow)
 		return;
+	l->at = p;
 	tgt_each_child(pid, see, l);
+	l->at = parent;
 }
 
 static void see_rank(void *ctx, pid_t pid)
@@ -171,22 +178,43 @@ static void watch_touches(struct state *l, const struct process *p, const struct
 		touches_watch(l->touches, p->pid, tid, p->py, p->memory.forked);
 }
 
+/* What descends from another rank, with the present process for that rank. */
+static void see_worker(void *ctx, pid_t pid)
+{
+	struct state *l = ctx;
+	struct process *p = lines_find(l, pid);
+
+	if (p && !p->of)
+		return;
+	see_rank(l, pid);
+	p = lines_find(l, pid);
+	if (p)
+		p->of = l->at->pid;
+}
+
 /* A rank that was found among all processes stays until it ends. */
 static bool lines_stays(const struct process *p)
 {
-	return p->rank && p->tgt && tgt_alive(p->tgt);
+	return p->rank && !p->of && p->tgt && tgt_alive(p->tgt);
 }
 
 /* Lists the processes that were asked for with all that descends from them, and other ranks; drops what has ended. */
 static void list_processes(struct state *l, bool thorough)
 {
-	unsigned i, kept = 0;
+	unsigned i, n, kept = 0;
 
 	for (i = 0; i < l->nprocesses; i++)
 		l->processes[i]->seen = lines_stays(l->processes[i]);
+	l->at = NULL;
 	ses_each_root(l->ses, see, l);
 	if (l->ranks)
 		ranks_each(l->ranks, thorough, see_rank, l);
+	n = l->nprocesses;
+	for (i = 0; i < n && !l->ses->o->no_follow; i++) {
+		l->at = l->processes[i];
+		if (l->at->rank && !l->at->of)
+			tgt_each_child(l->at->pid, see_worker, l);
+	}
 	l->nranks = 0;
 	for (i = 0; i < l->nprocesses; i++) {
 		l->nranks += l->processes[i]->seen && l->processes[i]->rank;
@@ -299,7 +327,9 @@ static void note_look(struct state *l, pid_t tid, bool is_main, size_t len)
 				   .main = is_main,
 				   .rank = l->at->rank,
 				   .number = l->at->place.number,
-				   .local_ranks = l->at->place.local_ranks};
+				   .local_ranks = l->at->place.local_ranks,
+
+				   .of = (uint32_t)l->at->of};
 	struct mxbpf_look single = {.h = {.kind = MXBPF_LOOK, .size = sizeof(single), .tgid = (uint32_t)l->at->pid}};
 	struct tgt_call call;
 	const struct ses_build *b;
@@ -313,8 +343,10 @@ static void note_look(struct state *l, pid_t tid, bool is_main, size_t len)
 		r.sleeps = sleep_of(call.state);
 		r.syscall = call.syscall;
 		r.on = r.sleeps && call.fd >= 0 ? file_kind(l->at->pid, call.fd) : MXBPF_ON_NOTHING;
-		single.flags =
-			MXBPF_LOOK_KNOWN | (r.sleeps ? MXBPF_LOOK_SLEEPS : 0) | (call.untimed ? MXBPF_LOOK_LOCKED : 0);
+		single.flags = MXBPF_LOOK_KNOWN | (r.sleeps ? MXBPF_LOOK_SLEEPS : 0) |
+			       (call.untimed ? MXBPF_LOOK_LOCKED : 0) | (r.rank ? MXBPF_LOOK_RANK : 0) |
+			       (r.sleeps == MXBPF_SLEEP_DISK ? MXBPF_LOOK_DISK : 0) |
+			       (r.sleeps ? (uint32_t)(r.syscall + 1) << MXBPF_LOOK_SYSCALL : 0);
 	}
 	at = hash_get(&l->frames, r.tid, r.h.tgid);
 	if (at) {
@@ -336,7 +368,7 @@ static void note_look(struct state *l, pid_t tid, bool is_main, size_t len)
 		single.runq_ns = cpu.runq_ns;
 	}
 	buf_put(&l->recs, &r, sizeof(r)); /* without memory a look is lost, which is one in many */
-	if (!r.rank && len)
+	if (len && (!r.rank || (r.main && !r.of)))
 		buf_put(&l->recs, &single, sizeof(single));
 }
 
@@ -450,7 +482,7 @@ static void lines_look(struct state *l, bool last)
 		if (l->at->py && !l->nthreads)
 			look_at_end(l);
 		for (k = 0; k < l->nthreads; k++)
-			if (!l->at->rank || l->threads[k].main) /* of another rank only its main thread counts */
+			if (!l->at->rank || l->threads[k].main || l->nthreads <= RANK_THREADS)
 				look_at_thread(l, &l->threads[k]);
 	}
 	if (l->touches)
@@ -460,9 +492,9 @@ static void lines_look(struct state *l, bool last)
 }
 
 /* Looks at the collectors until the next look at the lines. Returns false at the end. */
-static bool lines_wait(struct state *l)
+static bool lines_wait(struct state *l, uint64_t ns)
 {
-	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + LINES_LOOK_NS;
+	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + ns;
 	struct pollfd end = {.fd = l->wake, .events = POLLIN};
 	unsigned i;
 
@@ -482,7 +514,8 @@ static void *lines_run(void *arg)
 	struct state *l = arg;
 	unsigned looks;
 
-	for (looks = 0; lines_wait(l); looks++) {
+	/* Not all at one distance: a limit of CPU time has periods of 100 ms, too. */
+	for (looks = 0; lines_wait(l, LINES_LOOK_NS + looks * 23 % 41 * NS_PER_MS - 20 * NS_PER_MS); looks++) {
 		if (looks % REFRESH_LOOKS == 0)
 			list_processes(l, looks % THOROUGH_LOOKS == 0);
 		lines_look(l, false);

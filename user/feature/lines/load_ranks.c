@@ -19,6 +19,7 @@ struct ranks {
 	const struct adp *adp;
 	char meet[ADP_MEET_ENVS][ENV_BYTES], role[ENV_BYTES]; /* "": the variable is not set */
 	struct hash judged;				      /* (pid, 0) -> enum verdict */
+	struct hash numbers; /* (number of a rank, 0) -> its process; what descends from it has the same environment */
 };
 
 static void read_env(const struct tgt *t, const char *name, char text[ENV_BYTES])
@@ -26,6 +27,21 @@ static void read_env(const struct tgt *t, const char *name, char text[ENV_BYTES]
 	text[0] = '\0';
 	if (name)
 		tgt_env_text(t, name, text, ENV_BYTES);
+}
+
+/* No other living process has its number. The process of a rank is older than what descends from it. */
+static bool is_first(struct ranks *r, const struct tgt *t)
+{
+	struct tgt_labels l;
+	uint64_t *first;
+
+	tgt_labels(t, &l);
+	first = l.rank >= 0 ? hash_put(&r->numbers, (uint64_t)l.rank, 0) : NULL;
+	if (first && *first && *first != (uint64_t)tgt_pid(t) && tgt_peek_parent((pid_t)*first))
+		return false;
+	if (first)
+		*first = (uint64_t)tgt_pid(t);
+	return true;
 }
 
 struct ranks *ranks_new(pid_t pid, const struct adp *adp)
@@ -44,6 +60,7 @@ struct ranks *ranks_new(pid_t pid, const struct adp *adp)
 	for (i = 0; adp && i < ADP_MEET_ENVS; i++)
 		read_env(r->own, adp->meet_env[i], r->meet[i]);
 	read_env(r->own, adp ? adp->role_env : NULL, r->role);
+	is_first(r, r->own);
 	return r;
 }
 
@@ -53,6 +70,7 @@ void ranks_free(struct ranks *r)
 		return;
 	tgt_close(r->own);
 	hash_fini(&r->judged);
+	hash_fini(&r->numbers);
 	free(r);
 }
 
@@ -107,7 +125,7 @@ static bool is_family(const struct ranks *r, pid_t pid)
 	return one.rank >= 0 && one.rank == other.rank && !strcmp(one.job, other.job);
 }
 
-static enum verdict lines_judge(const struct ranks *r, pid_t pid)
+static enum verdict lines_judge(struct ranks *r, pid_t pid)
 {
 	struct tgt *other = NULL;
 	struct err e = {0};
@@ -116,7 +134,7 @@ static enum verdict lines_judge(const struct ranks *r, pid_t pid)
 	if (pid == tgt_pid(r->own) || is_family(r, pid) || !tgt_peek_same_program(pid, tgt_pid(r->own)) ||
 	    tgt_open(pid, &other, &e))
 		return NO_RANK;
-	rank = tgt_pid(other) == pid && is_rank(r, other);
+	rank = tgt_pid(other) == pid && is_rank(r, other) && is_first(r, other);
 	tgt_close(other);
 	return rank ? RANK : NO_RANK;
 }

@@ -54,6 +54,7 @@ static const struct tbl_column columns[] = {
 	{.stored = "rank", .type = TBL_BOOL, KEY_AT(l.rank)},
 	{.stored = "number", .type = TBL_COUNT, KEY_AT(l.number)},
 	{.stored = "local_ranks", .type = TBL_COUNT, KEY_AT(l.local_ranks)},
+	{.stored = "of", .type = TBL_COUNT, KEY_AT(l.of)},
 	{.stored = "first_ns", .type = TBL_MOMENT, MIN_AT(l.h.ts_ns)},
 	{"line", NULL, "line", TBL_TEXT, AT(line), TBL_NULL, .name_min = 24,
 	 .help = "innermost line that is neither of Python's library nor of an installed package"},

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,18 +15,23 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "mxbpf_neighbours.h"
+#include "target/labels.h"
 
 #define THREADS_MAX   1024 /* of a process; the wait of others is not read */
 #define CPUS_MAX      8192
 #define ANCESTORS_MAX 32 /* generations between the job and a process */
 #define NS_PER_S      1000000000ull
+#define NS_PER_US     1000
 
 struct process {
 	pid_t pid, parent;
 	pid_t root; /* root_of() */
 	char comm[16];
 	uint64_t ticks, start; /* start: in ticks since boot; tells a process from an earlier one with its number */
-	uint64_t runq_ns;      /* of processes of the job: waited for a CPU, sum of its threads */
+	unsigned cpu;	       /* on which it ran last */
+	bool named;	       /* of the job, or named as one of its processes, as other ranks are */
+	uint64_t runq_ns;      /* of these: waited for a CPU, sum of its threads */
+	uint64_t throttled_ns; /* of these: of its control group */
 };
 
 struct neighbours {
@@ -43,8 +49,10 @@ static bool parse_stat(char *text, struct process *p)
 	int parent;
 
 	if (!open || !close ||
-	    sscanf(close + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu",
-		   &parent, &user, &system, &start) != 4)
+	    sscanf(close + 1,
+		   " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu %*u %*d %*u %*u "
+		   "%*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*d %u",
+		   &parent, &user, &system, &start, &p->cpu) != 5)
 		return false;
 	*close = '\0';
 	snprintf(p->comm, sizeof(p->comm), "%s", open + 1);
@@ -167,17 +175,67 @@ static unsigned cpus_of(pid_t pid)
 	return n;
 }
 
-/* Marks the processes of the job and reads how long their threads waited. */
-static void read_runq(const struct neighbours_job *job, struct buf *processes, const struct hash *by_pid)
+/* For how long the control group of a process was throttled, over all CPUs. */
+static uint64_t throttled_of(pid_t pid)
 {
+	struct buf text = {0};
+	char path[PATH_MAX], word[64], *at;
+	unsigned long long n;
+	uint64_t ns = 0;
+	bool old;
+	FILE *f;
+
+	at = tgt_peek_cgroup(pid, &text) ? NULL : (char *)text.data;
+	old = at && (strstr(at, ":cpu:/") || strstr(at, ":cpu,"));
+	at = old ? strstr(at, strstr(at, ":cpu:/") ? ":cpu:/" : ":cpu,") : at ? strstr(at, "0::/") : NULL;
+	at = at ? strchr(at, '/') : NULL;
+	if (at) {
+		at[strcspn(at, "\n")] = '\0';
+		snprintf(path, sizeof(path), "/sys/fs/cgroup%s%s/cpu.stat", old ? "/cpu" : "", at);
+	}
+	f = at ? fopen(path, "re") : NULL;
+	while (f && fscanf(f, "%63s %llu", word, &n) == 2)
+		ns = !strcmp(word, "throttled_usec") ? n * NS_PER_US : !strcmp(word, "throttled_time") ? n : ns;
+	if (f)
+		fclose(f);
+	buf_fini(&text);
+	return ns;
+}
+
+#define NAMES_MAX 8 /* of processes of the job */
+
+/* Marks the processes of the job, and reads how long they and those with their names waited. */
+static void read_waits(const struct neighbours_job *job, struct buf *processes, const struct hash *by_pid)
+{
+	char names[NAMES_MAX][sizeof(((struct process *)NULL)->comm)];
+	unsigned n = 0, k;
 	struct process *p;
 	size_t i;
 
 	for (i = 0; i < buf_count(processes, struct process); i++) {
 		p = buf_at(processes, struct process, i);
 		p->root = root_of(job, processes, by_pid, p);
-		p->runq_ns = p->root ? runq_of(p->pid) : 0;
+		for (k = 0; k < n && strcmp(names[k], p->comm); k++)
+			;
+		if (p->root && k == n && n < NAMES_MAX)
+			memcpy(names[n++], p->comm, sizeof(p->comm));
 	}
+	for (i = 0; i < buf_count(processes, struct process); i++) {
+		p = buf_at(processes, struct process, i);
+		for (k = 0; k < n && strcmp(names[k], p->comm); k++)
+			;
+		p->named = p->root || k < n;
+		p->runq_ns = p->named ? runq_of(p->pid) : 0;
+		p->throttled_ns = p->named ? throttled_of(p->pid) : 0;
+	}
+}
+
+static uint32_t rank_of(pid_t pid)
+{
+	struct tgt_labels l;
+
+	tgt_peek_labels(pid, &l);
+	return (uint32_t)(l.rank + 1);
 }
 
 struct neighbours *neighbours_begin(const struct neighbours_job *job)
@@ -201,7 +259,7 @@ struct neighbours *neighbours_begin(const struct neighbours_job *job)
 			*at = i + 1;
 	}
 	if (!index_pids(&n->processes, &by_pid))
-		read_runq(job, &n->processes, &by_pid);
+		read_waits(job, &n->processes, &by_pid);
 	hash_fini(&by_pid);
 	return n;
 }
@@ -220,7 +278,7 @@ int neighbours_end(struct neighbours *n, struct buf *out)
 
 	err = err ? err : index_pids(&now, &by_pid);
 	if (!err)
-		read_runq(&n->job, &now, &by_pid);
+		read_waits(&n->job, &now, &by_pid);
 	for (i = 0; !err && i < buf_count(&now, struct process); i++) {
 		p = buf_at(&now, struct process, i);
 		at = hash_get(&n->index, (uint64_t)p->pid, p->start);
@@ -232,7 +290,10 @@ int neighbours_end(struct neighbours *n, struct buf *out)
 		r.elapsed_ns = now_ns - n->began_ns;
 		r.job = p->root != 0;
 		r.root = (uint32_t)p->root;
-		r.cpus = p->root ? cpus_of(p->pid) : 0;
+		r.cpus = p->named ? cpus_of(p->pid) : 0;
+		r.cpu = p->cpu + 1;
+		r.rank = p->named ? rank_of(p->pid) : 0;
+		r.throttled_ns = p->throttled_ns > before->throttled_ns ? p->throttled_ns - before->throttled_ns : 0;
 		r.runq_ns = p->runq_ns > before->runq_ns ? p->runq_ns - before->runq_ns : 0;
 		snprintf(r.comm, sizeof(r.comm), "%.14s", p->comm);
 		err = buf_put(out, &r, sizeof(r));

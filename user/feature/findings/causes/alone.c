@@ -88,7 +88,7 @@ static int add_look(struct mdl *m, const struct facts *f, const struct mxbpf_agg
 		return l->h.tgid != f->cause.alone.tgid && l->main && is_busy(l)
 			       ? facts_tally_add(&t->workers, line, len, l)
 			       : 0;
-	if (facts_in_loader(m, l)) {
+	if (facts_is_in_loader(m, l)) {
 		t->data_looks += l->count;
 		t->data_asleep += l->sleeps ? l->count : 0;
 		return facts_tally_add(&t->data, line, len, l);

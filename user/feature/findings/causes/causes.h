@@ -110,7 +110,29 @@ struct epoch_start {
 	struct fact_line at, import; /* where the loop waits; what the workers import for */
 };
 
+/* What the late rank does while the others wait for it. */
+enum late_state { LATE_RUNS, LATE_DISK, LATE_COMPILES, LATE_LOADER, LATE_LOCK, LATE_SLEEPS, LATE_STATES };
+
+struct fact_late {
+	bool judged;			 /* there are enough samples of the ranks */
+	uint32_t tgid;			 /* 0: no rank is late */
+	uint32_t number;		 /* of the rank, plus 1; 0: not known */
+	double share;			 /* of the samples: the others wait for it */
+	struct fact_line line;		 /* on which they found it most */
+	enum late_state state;		 /* of it there */
+	bool same;			 /* the others stand there the most, too, when they do not wait */
+	struct fact_line worker, holder; /* its loader's workers; another thread of its process that works */
+	double waits_cpu, waits_more;	 /* of the time that it wants to run, without a CPU; beyond any other rank */
+	bool bound;			 /* to fewer CPUs than any other rank */
+	double throttled;		 /* by its control group, if the others are not */
+	/* The process that takes the most of the CPU to which it is bound; cpu plus 1; 0: not bound to one. */
+	uint32_t neighbour, cpu;
+	double neighbour_cpus;
+	char neighbour_name[16]; /* hostile */
+};
+
 struct cause_facts {
+	struct fact_late late;
 	/* Without a loop: the thread that calls the runtime the most, or computes in Python all the time (alone.c). */
 	struct {
 		uint32_t tgid, tid; /* 0: there is none */
