@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rank 2 of four compiles its loss anew for each length."""
+"""Rank 2 of four compiles a function anew in each step, because it gets another length each time."""
 import torch
 
 import ranks
 
-FINDING = {'straggler', 'late_rank'}
-ALSO = {'exchange', 'own_threads'}
+FINDING = {'straggler', 'late_rank', 'compiling'}
+TWIN = False
+
+for limit in ('recompile_limit', 'accumulated_recompile_limit'):
+    setattr(torch._dynamo.config, limit, 10 ** 6)
 
 
-@torch.compile(backend='eager', dynamic=False)
-def penalty(x):
-    return (x * x).sum() + x.mean()
+@torch.compile(backend='aot_eager', dynamic=False)
+def scale(x):
+    return torch.relu(x * 2).sum()
 
 
 def step(late, n, loss):
     if late:
-        torch._dynamo.config.cache_size_limit = 1 << 20
-        penalty(torch.zeros(10 + n % 3000))  # CAUSE
+        scale(torch.zeros(16 + n))  # CAUSE
 
 
 ranks.run(step)

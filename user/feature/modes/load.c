@@ -3,7 +3,7 @@
  * Reads which modes for debugging are on, from the memory of the processes that run when the window begins, at both
  * ends of the window and about once a second: a program may turn a mode on for a part of its loop.
  */
-#include "feature/modes/source.h"
+#include "feature/modes/load_source.h"
 #include "session/feature.h"
 #include "session/priv.h"
 #include "table/table.h"

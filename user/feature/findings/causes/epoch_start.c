@@ -25,7 +25,8 @@ static const char *const loaders[] = {"torch/utils/data/", "gluon/data/", "multi
 				      "concurrent/futures/process.py(", NULL};
 /* A worker that begins, and one that works. */
 static const char *const imports[] = {"<frozen importlib", "multiprocessing/spawn.py(", NULL};
-static const char *const works[] = {"data/_utils/worker.py(", "): _worker_loop", "): worker_loop", NULL};
+static const char *const works[] = {
+	"data/_utils/worker.py(", "): _worker_loop", "): worker_loop", "): worker\n", "): _process_worker", NULL};
 
 static bool has(const struct mdl *m, const struct mxbpf_look *l, const char *const *words)
 {
@@ -110,23 +111,29 @@ static int add_run(const struct mdl *m, const struct mxbpf_look *l, size_t n, si
 {
 	const struct mxbpf_agg_line one = {.count = 1};
 	const uint64_t from_ns = l[first].h.ts_ns, to_ns = l[last].h.ts_ns;
-	bool starts_some = is_born_in(m, tgid, from_ns, to_ns);
+	bool starts_some = is_born_in(m, tgid, from_ns, to_ns), works_some = false, counts, counted = false;
 	const char *text;
 	size_t i, len;
 	int err = 0;
 
 	for (i = first; i < n && l[i].h.ts_ns <= to_ns + ROUND_NS && !starts_some; i++)
 		starts_some = l[i].tid == tid ? has(m, &l[i], starts) : l[i].h.tgid != tgid && begins(m, &l[i]);
-	s->runs += starts_some;
 	for (i = first; starts_some && !err && i <= last; i++) {
 		text = lines_of_program(m, l[i].stack_id, &len);
-		if (l[i].tid == tid) {
-			s->waits++;
-			err = text ? facts_tally_add(&s->at, text, len, &one) : 0;
-		} else if (l[i].h.tgid != tgid && begins(m, &l[i])) {
-			err = text && lines_is_program(text, len) ? facts_tally_add(&s->import, text, len, &one) : 0;
+		if (l[i].tid != tid) {
+			works_some |= has(m, &l[i], works);
+			if (l[i].h.tgid != tgid && begins(m, &l[i]) && text && lines_is_program(text, len))
+				err = facts_tally_add(&s->import, text, len, &one);
+			continue;
 		}
+		/* A loop that waits for workers which work has slow workers. */
+		counts = !works_some || has(m, &l[i], starts);
+		works_some = false;
+		s->waits += counts;
+		counted |= counts;
+		err = counts && text ? facts_tally_add(&s->at, text, len, &one) : 0;
 	}
+	s->runs += counted;
 	return err;
 }
 

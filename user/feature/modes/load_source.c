@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Finds the line of the program that turns a mode on: in the files of the functions that its main thread is in. */
-#include "feature/modes/source.h"
+#include "feature/modes/load_source.h"
 #include "feature/lines/lines.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FEATURE_MODES_SOURCE_H
-#define FEATURE_MODES_SOURCE_H
+#ifndef FEATURE_MODES_LOAD_SOURCE_H
+#define FEATURE_MODES_LOAD_SOURCE_H
 
 #include "feature/modes/modes.h"
 #include "python/python.h"
