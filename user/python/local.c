@@ -13,6 +13,7 @@
 #define TEXT_MAX	   1024
 #define MINOR_LOCALS_NAMES 11
 /* Both from the name of the file in a code object: the tuple with the names of its local variables. */
+#define MINOR_TUPLE_HASH 14 /* from this version on, a tuple has its hash before its items */
 #define NAMES_BEFORE	 16
 #define OLD_NAMES_BEFORE 32 /* until 3.10 */
 
@@ -61,7 +62,7 @@ static bool is_function(const struct py *p, uint64_t code, struct py_function of
 static int place_of(const struct py *p, uint64_t code, const char *local)
 {
 	const size_t before = p->l.minor >= MINOR_LOCALS_NAMES ? NAMES_BEFORE : OLD_NAMES_BEFORE;
-	const uint16_t head = p->l.walk.head;
+	const size_t head = p->l.walk.head, items = head + (p->l.minor >= MINOR_TUPLE_HASH ? 16 : 8);
 	uint64_t names, n, name;
 	char *text;
 	int i, found = -1;
@@ -69,7 +70,7 @@ static int place_of(const struct py *p, uint64_t code, const char *local)
 	if (!py_word(p, code + p->l.code_file - before, &names) || !py_word(p, names + head, &n))
 		return -1;
 	for (i = 0; i < (int)(n < LOCALS_MAX ? n : LOCALS_MAX) && found < 0; i++) {
-		if (!py_word(p, names + head + 8 + 8 * (uint64_t)i, &name))
+		if (!py_word(p, names + items + 8 * (uint64_t)i, &name))
 			return -1;
 		text = py_read_text(p, name, TEXT_MAX);
 		if (text && !strcmp(text, local))

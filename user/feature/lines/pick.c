@@ -5,7 +5,8 @@
 #include <string.h>
 
 /* Parts of paths of Python's own library and of installed packages. */
-static const char *const foreign[] = {"/site-packages/", "/dist-packages/", "/lib/python3", "<frozen "};
+static const char *const foreign[] = {"/site-packages/", "/dist-packages/",   "/lib/python3",	   "<frozen ",
+				      "/torch/_dynamo/", "/torch/_inductor/", "/torch/_functorch/"};
 /* Code that is made while the program runs: by a package, or by the program itself. The file has no name of its own. */
 static const char *const typed[] = {"<stdin>(", "<ipython-input-"}; /* what a person types is the program */
 /* Files that PyTorch's compiler writes: "/tmp/torchinductor_me/ab/c" with 51 characters and ".py". */
