@@ -186,9 +186,19 @@ int make_debug_modes(struct mdl *m, const struct mdl_session *s, struct facts *f
 	return err;
 }
 
-static double debug_mode_share(const struct facts *f)
+#define COSTS_LEAST  0.3 /* weight of modes that slow any job down */
+#define COSTS_SURELY 0.1 /* of the time, measured */
+
+static double costly_mode_share(const struct facts *f)
 {
-	return f->cause.debug_modes.most.share;
+	const struct fact_mode *mode = &f->cause.debug_modes.most;
+
+	return mode->share >= COSTS_LEAST || mode->measured >= COSTS_SURELY ? mode->share : 0;
+}
+
+static double other_mode_share(const struct facts *f)
+{
+	return costly_mode_share(f) > 0 ? 0 : f->cause.debug_modes.most.share;
 }
 
 #define MEASURED_LEAST 0.03 /* of the time: what samples tell for certain */
@@ -220,10 +230,11 @@ static void debug_mode_evidence(const struct facts *f, struct buf *b)
 	const struct fact_line *line = d->most.line.looks ? &d->most.line : &f->any_line;
 	unsigned i;
 
-	buf_printf(b, "it was on in %" PRIu64 " of %" PRIu64 " readings",
-		   d->most.seen < d->most.looked ? d->most.seen : d->most.looked, d->most.looked);
+	if (d->most.looked > 1)
+		buf_printf(b, "it was on in %" PRIu64 " of %" PRIu64 " readings; ",
+			   d->most.seen < d->most.looked ? d->most.seen : d->most.looked, d->most.looked);
 	if (line->looks) {
-		buf_printf(b, "; %s", d->most.line.looks ? "it works for " : "the program is at ");
+		buf_printf(b, "%s", d->most.line.looks ? "it works for " : "the program is at ");
 		rules_put_line(line, b);
 	}
 	for (i = 0; i < MODES; i++)
@@ -231,12 +242,17 @@ static void debug_mode_evidence(const struct facts *f, struct buf *b)
 			buf_printf(b, "; %s is on, too (%s)", modes[i].name, modes[i].by);
 }
 
+#define ADVICE                                                                                                         \
+	"Such modes find faults and slow down each step. Turn them on for the run that looks for a fault, and off "    \
+	"for "                                                                                                         \
+	"those that count: remove the call or the variable from the job, and start it again."
+
 /* clang-format off */
 const struct finding_rule rules_debug_modes[] = {
-	{.key = "debug_mode", .full_gpu = true, .other_time = true, .least = 0.05, .share = debug_mode_share, .say = debug_mode_say,
-	 .evidence = debug_mode_evidence, .pid_at = offsetof(struct facts, cause.debug_modes.most.tgid),
-	 .advice = "Such modes find faults and slow down each step. Turn them on for the run that looks for a fault, and off for "
-		   "those that count: remove the call or the variable from the job, and start it again."},
+	{.key = "debug_mode", .first = 1, .full_gpu = true, .other_time = true, .least = 0.05, .share = costly_mode_share, .say = debug_mode_say,
+	 .evidence = debug_mode_evidence, .pid_at = offsetof(struct facts, cause.debug_modes.most.tgid), .advice = ADVICE},
+	{.key = "debug_mode", .full_gpu = true, .other_time = true, .least = 0.05, .share = other_mode_share, .say = debug_mode_say,
+	 .evidence = debug_mode_evidence, .pid_at = offsetof(struct facts, cause.debug_modes.most.tgid), .advice = ADVICE},
 	{.key = NULL},
 };
 /* clang-format on */
