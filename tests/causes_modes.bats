@@ -18,8 +18,8 @@ judge() { python3 "$REPO/tests/causes/run.py" "$@"; }
 }
 
 # bats test_tags=alone
-@test "a function that is compiled anew is named with the guard that failed" {
-	judge recompiles
+@test "a function that is compiled anew is named with the guard that failed, also from a session on another rank" {
+	judge recompiles rank_recompiles
 }
 
 # bats test_tags=alone
