@@ -83,7 +83,7 @@ static bool is_in(const char *text, size_t len, const char *const words[WORDS_MA
 
 #define COMPILER_ERROR 0.3 /* of few readings */
 
-/* The compiler of PyTorch turns anomaly detection on while it works. */
+/* The compiler of PyTorch turns anomaly detection on while it works, which samples may miss if it is short. */
 static bool is_of_compiler(const struct mdl *m, const struct mode_row *r)
 {
 	size_t n, i, len;
@@ -98,8 +98,8 @@ static bool is_of_compiler(const struct mdl *m, const struct mode_row *r)
 		all += l[i].count;
 		compiles += text && lines_compiler(text, len) ? l[i].count : 0;
 	}
-	return compiles && facts_share((double)r->seen, (double)r->looked) <
-				   facts_share((double)compiles, (double)all) + COMPILER_ERROR;
+	return r->mode == MODE_ANOMALY && facts_share((double)r->seen, (double)r->looked) <
+						  facts_share((double)compiles, (double)all) + COMPILER_ERROR;
 }
 
 /* The share of the samples at the main threads of the process that are in the mode's code, and the line that calls it.
