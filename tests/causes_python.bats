@@ -16,6 +16,11 @@ judge() { python3 "$REPO/tests/causes/run.py" "$@"; }
 	judge --seconds 4 collector rank_collects
 }
 
+# bats test_tags=alone
+@test "A thread that polls is named with its line, whether it sleeps in between or not" {
+	judge --seconds 3 polling polling_spins
+}
+
 # deadlock_of KIND JQ-CONDITION: mxbpf now finds what the program says.
 deadlock_of() {
 	start_ready locks "$PYTHON_TORCH" "$REPO/tests/now/deadlocks.py" "$1" >/dev/null

@@ -19,6 +19,7 @@ const struct finding_cause finding_causes[] = {
 	{make_backlog, rules_backlog},
 	{make_epoch_start, rules_epoch_start},
 	{make_alone, rules_alone},
+	{make_polling, rules_polling},
 	{NULL, NULL},
 };
 /* clang-format on */

@@ -32,6 +32,9 @@ int make_epoch_start(struct mdl *m, const struct mdl_session *s, struct facts *f
 extern const struct finding_rule rules_debug_modes[], rules_epoch_start[];
 int make_alone(struct mdl *m, const struct mdl_session *s, struct facts *f);
 extern const struct finding_rule rules_alone[];
+extern const struct finding_rule rules_collector[], rules_polling[];
+int make_collector(struct mdl *m, const struct mdl_session *s, struct facts *f);
+int make_polling(struct mdl *m, const struct mdl_session *s, struct facts *f);
 
 /* rules_cpus.c */
 RULE(rules_threads);

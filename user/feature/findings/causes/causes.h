@@ -131,7 +131,17 @@ struct fact_late {
 	char neighbour_name[16]; /* hostile */
 };
 
+/* polling.c: the thread that polls with the most CPU time; tid 0: none does. */
+struct cause_polling {
+	uint32_t tgid, tid;
+	bool sleeps; /* between two looks */
+	double rate; /* how often a second it gets a CPU */
+	double cpus; /* that it uses */
+	struct fact_line line;
+};
+
 struct cause_facts {
+	struct cause_polling polling;
 	struct fact_late late;
 	/* Without a loop: the thread that calls the runtime the most, or computes in Python all the time (alone.c). */
 	struct {
