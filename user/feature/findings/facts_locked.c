@@ -47,12 +47,35 @@ static bool waits(const struct mxbpf_look *l)
 	return l->flags & MXBPF_LOOK_LOCKED && !(l->flags & MXBPF_LOOK_CALL);
 }
 
-/* The innermost line of a stack, if it is the program's. */
+/* Functions of Python's library that take a lock for their caller, as they end in the text of a line. */
+static const struct {
+	const char *file, *function;
+} takers[] = {{"/logging/__init__.py(", ": acquire"},
+	      {"/logging/__init__.py(", ": handle"},
+	      {"/threading.py(", ": __enter__"}};
+
+static bool is_taker(const char *line, size_t len)
+{
+	size_t i, n;
+
+	for (i = 0; i < sizeof(takers) / sizeof(takers[0]); i++) {
+		n = strlen(takers[i].function);
+		if (len > n && !memcmp(line + len - n, takers[i].function, n) &&
+		    memmem(line, len, takers[i].file, strlen(takers[i].file)))
+			return true;
+	}
+	return false;
+}
+
+/* The innermost line of a stack, if it is the program's, or the line of the program that calls a function which takes a
+ * lock. */
 static const char *innermost(const struct mdl *m, const struct mxbpf_look *l, size_t *len)
 {
 	const char *text = stack_of(m, l, len), *end = text ? memchr(text, '\n', *len) : NULL;
 
 	*len = end ? (size_t)(end - text) : text ? *len : 0;
+	if (text && is_taker(text, *len))
+		text = lines_of_program(m, l->stack_id, len);
 	return text && lines_is_program(text, *len) ? text : NULL;
 }
 
@@ -136,12 +159,18 @@ static unsigned long lines_behind(const struct mdl *m, const struct mxbpf_look *
 	return NOT_BEHIND;
 }
 
-static bool waits_at(const struct mdl *m, const struct mxbpf_look *l, const struct place *p)
+/* It stands at the lock itself, where it waits, has just been woken, or has let go of it. */
+static bool is_at(const struct mdl *m, const struct mxbpf_look *l, const struct place *p)
 {
 	size_t len;
-	const char *text = waits(l) ? innermost(m, l, &len) : NULL;
+	const char *text = innermost(m, l, &len);
 
 	return text && len == strlen(p->line.text) && !memcmp(text, p->line.text, len);
+}
+
+static bool waits_at(const struct mdl *m, const struct mxbpf_look *l, const struct place *p)
+{
+	return waits(l) && is_at(m, l, p);
 }
 
 struct sums {
@@ -179,7 +208,7 @@ static int add_round(const struct mdl *m, const struct place *p, const struct mx
 	if (!waiters || !split(p->line.text, strlen(p->line.text), &lock))
 		return 0;
 	for (i = 0; i < n; i++) {
-		behind = waits_at(m, &l[i], p) ? NOT_BEHIND : lines_behind(m, &l[i], &lock);
+		behind = is_at(m, &l[i], p) ? NOT_BEHIND : lines_behind(m, &l[i], &lock);
 		if (behind < closest) {
 			closest = behind;
 			holder = &l[i];
