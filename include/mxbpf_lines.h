@@ -116,8 +116,9 @@ struct mxbpf_touched {
 	struct mxbpf_rec h;
 	__u64 stack_id; /* of Python; a name of kind MXBPF_NAME_STACK */
 	__u64 pages;	/* an estimate, from samples of page faults */
-	__u64 samples;
+	__u64 gone;	/* pages that it touched and did not keep, as an estimate */
+	__u64 samples;	/* of `pages` */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_touched) == 40);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_touched) == 48);
 
 #endif

@@ -12,6 +12,7 @@
 #define PARTS_MAX      12
 #define READINGS_LEAST 20 /* of a process: two seconds */
 #define RESIDENT_LEAST (4 << 20)
+#define SLOW_LEAST     (2 << 20) /* if it is known which line it is */
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -67,41 +68,76 @@ int64_t facts_grown(const int64_t *bytes, size_t n)
 
 #define TOUCHES_LEAST 5 /* samples of memory that a process has touched and kept, to name a line */
 #define LINE_PART     3 /* of the pages, the line has one part of so many, or more */
+/*
+ * Of what a line touches, it keeps one part of so many, or more. The pages of one that keeps less may have been given
+ * to others when it had freed them.
+ */
+#define KEPT_PART 4
 
 int facts_touched(const struct mdl *m, uint32_t tgid, struct fact_line *line)
 {
 	size_t n, i, len;
 	const struct mxbpf_touched *t = resident_touched(m, &n);
-	struct facts_tally tally = {.of = 0};
+	struct facts_tally kept = {.of = 0}, all = {.of = 0};
 	struct mxbpf_agg_line l = {.count = 0};
 	uint64_t samples = 0;
 	const char *text;
 	int err = 0;
 
 	for (i = 0; i < n && !err; i++) {
-		if (t[i].h.tgid != tgid)
+		text = t[i].h.tgid == tgid ? lines_of_program(m, t[i].stack_id, &len) : NULL;
+		if (!text)
 			continue;
 		add_sat(&samples, t[i].samples);
-		add_sat(&tally.of, t[i].pages);
+		add_sat(&kept.of, t[i].pages);
 		l.count = t[i].pages;
-		text = lines_of_program(m, t[i].stack_id, &len);
-		err = text ? facts_tally_add(&tally, text, len, &l) : 0;
+		err = facts_tally_add(&kept, text, len, &l);
+		add_sat(&l.count, t[i].gone);
+		err = err ? err : facts_tally_add(&all, text, len, &l);
 	}
-	*line = facts_tally_top(&tally);
-	if (samples < TOUCHES_LEAST || line->looks < line->of / LINE_PART)
+	*line = facts_tally_top(&kept);
+	if (samples < TOUCHES_LEAST || line->looks < line->of / LINE_PART ||
+	    line->looks < facts_tally_at(&all, line->text) / KEPT_PART)
 		*line = (struct fact_line){.text = ""};
-	facts_tally_fini(&tally);
+	facts_tally_fini(&kept);
+	facts_tally_fini(&all);
 	return err;
 }
 
+/* By how much the live memory of the runtime's allocators has grown in the window. */
+static int64_t runtime_bytes(struct mdl *m, uint32_t tgid)
+{
+	size_t n, i;
+	const struct mdl_mem_row *const *rows = mdl_mem_rows(m, &n);
+	int64_t live = 0;
+
+	for (i = 0; i < n; i++)
+		if (rows[i]->tgid == tgid)
+			add_sat_any(&live, rows[i]->live_bytes);
+	return live > 0 ? live : 0;
+}
+
+/* Finds the lines of what grows, and drops what grows too little without one. */
+static int find_grown_line(struct mdl *m, struct facts *f)
+{
+	const uint32_t tgid = f->resident.tgid ? f->resident.tgid : f->loop.tgid;
+	const int err = f->resident.tgid || f->grown_bytes ? facts_touched(m, tgid, &f->grown_line) : 0;
+
+	if (!f->grown_line.looks && f->resident.grown_bytes < RESIDENT_LEAST)
+		f->resident.tgid = 0;
+	if (err || !f->resident.tgid)
+		return err;
+	f->resident.runtime_bytes = runtime_bytes(m, tgid);
+	return f->loop.n ? 0 : facts_owner(m, f, tgid);
+}
+
 /* The process whose resident memory grows the most. */
-int facts_resident(const struct mdl *m, struct facts *f)
+int facts_resident(struct mdl *m, struct facts *f)
 {
 	int64_t *bytes = calloc(RESIDENT_READINGS, sizeof(*bytes)), grown;
 	const struct resident *p;
 	size_t i;
 	uint32_t k;
-	int err;
 
 	if (!bytes)
 		return -ENOMEM;
@@ -109,7 +145,7 @@ int facts_resident(const struct mdl *m, struct facts *f)
 		for (k = 0; k < p->n; k++)
 			bytes[k] = (int64_t)(p->at[k].bytes & INT64_MAX);
 		grown = p->n < READINGS_LEAST || p->at[0].rank ? 0 : facts_grown(bytes, p->n);
-		if (grown < RESIDENT_LEAST || grown <= f->resident.grown_bytes ||
+		if (grown < SLOW_LEAST || grown <= f->resident.grown_bytes ||
 		    p->at[p->n - 1].h.ts_ns <= p->at[0].h.ts_ns)
 			continue;
 		f->resident.tgid = p->tgid;
@@ -118,8 +154,5 @@ int facts_resident(const struct mdl *m, struct facts *f)
 		f->resident.bytes = p->at[p->n - 1].bytes;
 	}
 	free(bytes);
-	err = f->resident.tgid || f->grown_bytes
-		      ? facts_touched(m, f->resident.tgid ? f->resident.tgid : f->loop.tgid, &f->grown_line)
-		      : 0;
-	return err || !f->resident.tgid || f->loop.n ? err : facts_owner(m, f, f->resident.tgid);
+	return find_grown_line(m, f);
 }

@@ -86,7 +86,7 @@ const struct fact_line *facts_tally_find(const struct facts_tally *t, const char
 	return at ? buf_at(&t->lines, const struct fact_line, *at - 1) : NULL;
 }
 
-static uint64_t looks_at(const struct facts_tally *t, const char *text)
+uint64_t facts_tally_at(const struct facts_tally *t, const char *text)
 {
 	const struct fact_line *line = facts_tally_find(t, text);
 
@@ -292,7 +292,7 @@ static struct fact_line more_line(const struct facts_tally *t, const struct fact
 	for (i = 0; i < buf_count(&t->lines, struct fact_line); i++) {
 		line = buf_at(&t->lines, struct fact_line, i);
 		more = facts_share((double)line->looks, (double)t->of) -
-		       facts_share((double)looks_at(others, line->text), (double)others->of);
+		       facts_share((double)facts_tally_at(others, line->text), (double)others->of);
 		if (more <= *by || line->looks < FACTS_LOOKS_LEAST)
 			continue;
 		*by = more;
@@ -510,7 +510,8 @@ static void take_data(struct facts *f, const struct tallies *t)
 
 static bool is_apart(const struct tallies *t, const struct fact_line *line)
 {
-	const uint64_t calls = looks_at(&t->about[ABOUT_API], line->text) + looks_at(&t->about[ABOUT_WAIT], line->text);
+	const uint64_t calls =
+		facts_tally_at(&t->about[ABOUT_API], line->text) + facts_tally_at(&t->about[ABOUT_WAIT], line->text);
 
 	return calls * CALLS_PART < line->looks;
 }
@@ -634,7 +635,7 @@ int facts_lines(struct mdl *m, struct facts *f)
 	f->api_line = facts_tally_top(&t.about[ABOUT_API]);
 	f->any_line = facts_tally_top(&t.any);
 	for (about = ABOUT_WAIT; about < ABOUT_NABOUT; about++)
-		looks += looks_at(&t.about[about], f->wait_line.text);
+		looks += facts_tally_at(&t.about[about], f->wait_line.text);
 	f->wait_line_share = facts_share((double)looks, (double)t.loop);
 	f->loader_share = facts_share((double)t.loader, (double)t.loop);
 	take_data(f, &t);

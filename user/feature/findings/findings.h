@@ -155,6 +155,7 @@ struct facts {
 		uint32_t tgid;
 		int64_t grown_bytes;
 		uint64_t over_ns, bytes; /* in which time; at its end */
+		int64_t runtime_bytes;	 /* of grown_bytes, that the runtime has allocated and not freed */
 	} resident;
 
 	/* Threads that wait for a lock of the program (facts_locked.c). */
@@ -288,6 +289,7 @@ struct facts_tally {
 int facts_tally_add(struct facts_tally *t, const char *text, size_t len, const struct mxbpf_agg_line *l);
 struct fact_line facts_tally_top(const struct facts_tally *t); /* the line with the most samples */
 const struct fact_line *facts_tally_find(const struct facts_tally *t, const char *text); /* NULL: it has none */
+uint64_t facts_tally_at(const struct facts_tally *t, const char *text);			 /* the samples at a line */
 void facts_tally_fini(struct facts_tally *t);
 
 /* facts_compile.c. 0 or -ENOMEM. rest: the iterations are those of the loop, in order of time. */
@@ -298,7 +300,7 @@ int facts_locked(const struct mdl *m, struct facts *f);
 /* facts_growth.c: by how much memory grew all the way, in readings at equal distances; 0: it did not. */
 int64_t facts_grown(const int64_t *bytes, size_t n);
 int facts_touched(const struct mdl *m, uint32_t tgid, struct fact_line *line); /* 0 or -ENOMEM */
-int facts_resident(const struct mdl *m, struct facts *f);		       /* 0 or -ENOMEM */
+int facts_resident(struct mdl *m, struct facts *f);			       /* 0 or -ENOMEM */
 /* facts_passes.c. 0 or -ENOMEM. */
 int facts_passes(struct mdl *m, struct facts *f);
 /* facts_lines.c: the lines among the facts. 0 or -ENOMEM. */

@@ -701,7 +701,9 @@ const struct finding_rule rules_common[] = {
 	{.key = "memory_growth", .full_gpu = true, .other_time = true, .least = 0.1, .share = rules_resident_share, .say = rules_resident_say,
 	 .evidence = rules_resident_evidence, .pid_at = offsetof(struct facts, resident.tgid), .next = "--pid PID --memory --py-stacks", .taken = FACTS_HAVE_MEMORY | FACTS_HAVE_STACKS,
 	 .advice = "Something keeps what each request or step makes: a list, a cache without a limit, a queue that nobody empties. "
-		   "If no operator has that memory alive, it is of Python objects: tracemalloc shows which line makes them."},
+		   "If no operator has that memory alive, it is of Python objects or NumPy arrays in a list (tracemalloc shows which line makes "
+		   "them), of a C library that does not free, or of a cache for each new shape: oneDNN keeps primitives, so pad inputs to a few "
+		   "sizes, or set ONEDNN_PRIMITIVE_CACHE_CAPACITY."},
 	{.key = "memory_growth", .full_gpu = true, .other_time = true, .least = 0.1, .share = rules_growth_share, .say = rules_growth_say, .evidence = rules_growth_evidence,
 	 .next = "--pid PID --memory --py-stacks", .taken = FACTS_HAVE_MEMORY | FACTS_HAVE_STACKS,
 	 .advice = "Something keeps what each iteration allocates: a list of losses that have their graphs, a cache without a "

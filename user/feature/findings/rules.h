@@ -60,7 +60,7 @@ RULE(rules_growth); /* from iteration to iteration */
 
 void rules_put_grown(const struct facts *f, struct buf *b); /* where, if it is known, and "; " */
 
-/* rules_program.c. resident: memory that grows without iterations. */
+/* rules_program.c. resident: memory of a process that grows. */
 RULE(rules_locked);
 RULE(rules_compiling);
 RULE(rules_resident);

@@ -75,7 +75,7 @@ void rules_put_grown(const struct facts *f, struct buf *b)
 	const struct fact_line *l = &f->grown_line;
 
 	if (l->looks)
-		buf_printf(b, "%.0f%% of the new memory is used first at %s; ",
+		buf_printf(b, "%.0f%% of the new memory is first used at %s; ",
 			   100 * facts_share((double)l->looks, (double)l->of), l->text);
 }
 

@@ -93,22 +93,35 @@ void rules_compiling_evidence(const struct facts *f, struct buf *b)
 	findings_put_remedy(f->compiling.guard, b);
 }
 
-/* ---- memory of a program without iterations */
+/* ---- memory of a process */
+
+/* What the runtime holds is said of each iteration, if there are some. */
+static bool is_of_runtime(const struct facts *f)
+{
+	return f->loop.n && f->grown_bytes && f->resident.tgid == f->loop.tgid &&
+	       f->resident.runtime_bytes >= f->resident.grown_bytes / 2;
+}
 
 /* Growth takes no time yet. A program that has just begun grows as well, so that it ranks behind what takes a third. */
 double rules_resident_share(const struct facts *f)
 {
-	return f->resident.grown_bytes && !f->loop.n ? 0.3 : 0;
+	if (!f->resident.tgid || is_of_runtime(f))
+		return 0;
+	return f->loop.n ? 0.5 : 0.3;
 }
 
 void rules_resident_say(const struct facts *f, struct buf *b)
 {
 	const double seconds = (double)f->resident.over_ns / 1e9;
-	char each[24], all[24];
+	char each[24], all[24], runtime[24];
 
-	buf_printf(b, "Memory grows by %s a second, %s in this window",
+	buf_printf(b, "Memory grows by %s a second, %s in this window: process %" PRIu32,
 		   fmt_bytes(whole(facts_share((double)f->resident.grown_bytes, seconds)), each),
-		   fmt_bytes((uint64_t)f->resident.grown_bytes, all));
+		   fmt_bytes((uint64_t)f->resident.grown_bytes, all), f->resident.tgid);
+	if (f->resident.runtime_bytes < f->resident.grown_bytes / 2)
+		buf_printf(b, " keeps it outside of the runtime, whose allocator holds %s of it",
+			   f->resident.runtime_bytes ? fmt_bytes((uint64_t)f->resident.runtime_bytes, runtime)
+						     : "nothing");
 }
 
 #define OWNER_PART 4 /* of the growth, an owner has one part of so many, or more */

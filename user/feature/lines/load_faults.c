@@ -160,7 +160,7 @@ static void on_fault(void *ctx, const struct mxbpf_fault *s)
 	touch.weight *= t->each;
 	touch.shift = s->weight > WEIGHT_SPARSE && !p->forked ? NEAR_SHIFT : PAGE_SHIFT;
 	note_place(t, &touch);
-	if (buf_count(&t->pending, touch) >= PENDING_MAX || comes_and_goes(t, &touch))
+	if (buf_count(&t->pending, touch) >= PENDING_MAX)
 		return;
 	len = py_stack_text(p->py, &s->stack, t->text, sizeof(t->text), &lost);
 	if (!len || lost)
@@ -178,29 +178,32 @@ static bool is_there(const struct process *p, uint64_t addr)
 	       page >> 62;
 }
 
-/* Returns whether the sample is decided. */
-static bool decide(struct touches *t, struct touch *touch, uint64_t now_ns, bool last, struct buf *recs)
+/* Returns whether the sample is decided; *kept: the page has stayed. */
+static bool decide(struct touches *t, struct touch *touch, uint64_t now_ns, bool last, bool *kept)
 {
-	struct mxbpf_touched r = {.h = {.kind = MXBPF_TOUCHED, .size = sizeof(r), .tgid = touch->tgid},
-				  .stack_id = touch->stack_id,
-				  .pages = touch->weight,
-				  .samples = 1};
 	const uint64_t age = now_ns > touch->ts_ns ? now_ns - touch->ts_ns : 0;
 	const struct process *p = process_of(t, (pid_t)touch->tgid);
 
-	if (!p)
-		return true;
+	*kept = false;
 	if (!last && age < AGE_NS * (touch->checks + 1u) / CHECKS)
 		return false;
-	if (!is_there(p, touch->addr))
+	if (!p || !is_there(p, touch->addr))
 		return true;
 	touch->checks++;
-	if (touch->checks < CHECKS && !last)
-		return false;
+	*kept = age >= LAST_AGE_NS && !comes_and_goes(t, touch);
+	return touch->checks == CHECKS || last;
+}
+
+static void put_touched(const struct touch *touch, bool kept, struct buf *recs)
+{
+	struct mxbpf_touched r = {.h = {.kind = MXBPF_TOUCHED, .size = sizeof(r), .tgid = touch->tgid},
+				  .stack_id = touch->stack_id,
+				  .pages = kept ? touch->weight : 0,
+				  .gone = kept ? 0 : touch->weight,
+				  .samples = kept};
+
 	r.h.ts_ns = touch->ts_ns;
-	if (age >= LAST_AGE_NS && !comes_and_goes(t, touch))
-		buf_put(recs, &r, sizeof(r));
-	return true;
+	buf_put(recs, &r, sizeof(r)); /* without memory a sample is lost, which is one of many */
 }
 
 void touches_look(struct touches *t, bool last, struct buf *recs)
@@ -208,6 +211,7 @@ void touches_look(struct touches *t, bool last, struct buf *recs)
 	const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	struct touch *at;
 	size_t i, n, kept = 0;
+	bool stays;
 
 	t->each = t->taken / LOOK_MAX + 1;
 	t->taken = 0;
@@ -215,7 +219,9 @@ void touches_look(struct touches *t, bool last, struct buf *recs)
 	n = buf_count(&t->pending, struct touch);
 	for (i = 0; i < n; i++) {
 		at = buf_at(&t->pending, struct touch, i);
-		if (!decide(t, at, now_ns, last, recs))
+		if (decide(t, at, now_ns, last, &stays))
+			put_touched(at, stays, recs);
+		else
 			*buf_at(&t->pending, struct touch, kept++) = *at;
 	}
 	t->pending.len = kept * sizeof(struct touch);

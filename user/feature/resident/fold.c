@@ -88,6 +88,7 @@ static int touched_fold(struct mdl *m, const struct mxbpf_rec *rec)
 		row->stack_id = from->stack_id;
 	}
 	add_sat(&row->pages, from->pages);
+	add_sat(&row->gone, from->gone);
 	add_sat(&row->samples, from->samples);
 	return 0;
 }

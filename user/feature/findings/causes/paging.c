@@ -36,12 +36,18 @@ static void read_counts(const struct resident *r, struct cause_paging *p)
 	p->swapped_bytes = last->swapped_bytes > half->swapped_bytes ? last->swapped_bytes : half->swapped_bytes;
 }
 
+static double each_second(uint64_t n, uint64_t ns)
+{
+	return facts_share((double)n * 1e9, (double)ns);
+}
+
 /*
  * A line at which a thread waits for the disk also has the time in which the kernel finds the page and copies it. So
  * all its looks count if one part of so many found it waiting.
  */
 #define WAITS_PART  8
 #define WAITS_LEAST 2
+#define FAULTS_MANY 200 /* a second: the kernel's account says that pages are read, and one look says where */
 
 struct place {
 	uint64_t looks, waits;
@@ -84,6 +90,7 @@ int cause_paging_of(const struct mdl *m, uint32_t tgid, uint32_t tid, struct cau
 	struct buf places = {0};
 	const struct place *place;
 	uint64_t looks = 0;
+	bool many;
 	size_t i;
 	int err;
 
@@ -91,9 +98,10 @@ int cause_paging_of(const struct mdl *m, uint32_t tgid, uint32_t tid, struct cau
 	if (r)
 		read_counts(r, p);
 	err = count_places(m, p, tid, &waits, &index, &places);
+	many = each_second(p->majflt, p->over_ns) >= FAULTS_MANY;
 	for (i = 0; i < buf_count(&places, *place); i++) {
 		place = buf_at(&places, const struct place, i);
-		if (place->waits >= WAITS_LEAST && place->waits * WAITS_PART >= place->looks)
+		if (many ? place->waits > 0 : place->waits >= WAITS_LEAST && place->waits * WAITS_PART >= place->looks)
 			add_sat(&looks, place->looks);
 	}
 	p->line = facts_tally_top(&waits);
@@ -102,11 +110,6 @@ int cause_paging_of(const struct mdl *m, uint32_t tgid, uint32_t tid, struct cau
 	hash_fini(&index);
 	buf_fini(&places);
 	return err;
-}
-
-static double each_second(uint64_t n, uint64_t ns)
-{
-	return facts_share((double)n * 1e9, (double)ns);
 }
 
 #define FAULTS_LEAST 20	       /* a second */
