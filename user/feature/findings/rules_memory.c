@@ -70,13 +70,25 @@ void rules_growth_say(const struct facts *f, struct buf *b)
 		   fmt_bytes((uint64_t)f->grown_bytes / f->grown_over, each), fmt_bytes((uint64_t)f->grown_bytes, all));
 }
 
+#define PAGE_BYTES 4096
+
+/* Operators touch so many pages that memory which they have freed can be most of what grows. */
+static bool operators_touch(const struct facts *f)
+{
+	const int64_t grown = f->resident.tgid ? f->resident.grown_bytes : f->grown_bytes;
+
+	return (double)f->faults * PAGE_BYTES * 2 > (double)grown;
+}
+
 void rules_put_grown(const struct facts *f, struct buf *b)
 {
 	const struct fact_line *l = &f->grown_line;
 
 	if (l->looks)
-		buf_printf(b, "%.0f%% of the new memory is first used at %s; ",
-			   100 * facts_share((double)l->looks, (double)l->of), l->text);
+		buf_printf(b, "%.0f%% of the new memory is first used at %s%s; ",
+			   100 * facts_share((double)l->looks, (double)l->of), l->text,
+			   operators_touch(f) ? " (operators use memory and free it, so another line may keep it)"
+					      : "");
 }
 
 void rules_growth_evidence(const struct facts *f, struct buf *b)
