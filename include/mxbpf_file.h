@@ -56,6 +56,7 @@
  * 3.2: looks at Python's garbage collector and at pages: MXBPF_COLLECTOR, MXBPF_TOUCHED (mxbpf_lines.h); more
  *      members of MXBPF_RESIDENT;
  *      CPU time and iterations of threads at single looks: mxbpf_look.cpu_ns
+ *      waits for a CPU and iterations of threads at single looks: mxbpf_look.runq_ns
  */
 #define MXBPF_FILE_MAJOR  3
 #define MXBPF_FILE_MINOR  2

@@ -68,12 +68,14 @@ struct mxbpf_look {
 	__u64 stack_id;
 	__u32 tid;
 	__u32 flags; /* enum mxbpf_look_flag */
-	/* Of the thread since it began: on CPUs, and ready to run but waiting for one. 0: not known. Since 3.2. */
-	__u64 cpu_ns, runq_ns;
-	__u64 iterations; /* that BPF has counted on it, also between slices. Since 3.2. */
+	/*
+	 * Since 3.2. When this was read, 0: not known; of the thread since it began: its CPU time, the time that it was
+	 * ready to run but waited for a CPU, and the iterations that BPF has counted on it, also between slices.
+	 */
+	__u64 read_ns, cpu_ns, runq_ns, iterations;
 };
 #define MXBPF_LOOK_BYTES_MIN 32 /* records of earlier versions */
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_look) == 56);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_look) == 64);
 
 #define MXBPF_RESIDENT ((enum mxbpf_kind)76)
 

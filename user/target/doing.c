@@ -2,6 +2,7 @@
 /* Reads from /proc what a thread is doing in the kernel, without stopping it. */
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -145,15 +146,15 @@ struct tgt_call tgt_peek_call(pid_t pid, pid_t tid)
 	return c;
 }
 
-struct tgt_cpu tgt_peek_cpu(pid_t pid, pid_t tid)
+int tgt_peek_cpu(pid_t pid, pid_t tid, uint64_t *cpu_ns, uint64_t *runq_ns)
 {
-	unsigned long long cpu = 0, runq = 0;
 	struct buf text = {0};
+	int err = slurp_task(pid, tid, "schedstat", &text);
 
-	if (!slurp_task(pid, tid, "schedstat", &text) && sscanf(text.data, "%llu %llu", &cpu, &runq) != 2)
-		cpu = runq = 0;
+	if (!err && sscanf(text.data, "%" SCNu64 " %" SCNu64, cpu_ns, runq_ns) != 2)
+		err = -EINVAL;
 	buf_fini(&text);
-	return (struct tgt_cpu){cpu, runq};
+	return err;
 }
 
 static void count_stopped(pid_t pid, pid_t tid, struct buf *text, struct tgt_stop *s)

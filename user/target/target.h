@@ -179,11 +179,11 @@ struct tgt_call {
 };
 struct tgt_call tgt_peek_call(pid_t pid, pid_t tid);
 
-/* What a thread has had since it began: time on CPUs, and ready to run without one; 0: not known. */
-struct tgt_cpu {
-	uint64_t cpu_ns, runq_ns;
-};
-struct tgt_cpu tgt_peek_cpu(pid_t pid, pid_t tid);
+/*
+ * The CPU time of a thread since it began, and how long it was ready to run without a CPU. The kernel adds a wait when
+ * it has ended. Returns 0, or below 0 if that is not known.
+ */
+int tgt_peek_cpu(pid_t pid, pid_t tid, uint64_t *cpu_ns, uint64_t *runq_ns);
 
 /* The bytes of a process that are resident, without files and memory that it shares; 0: not known. */
 uint64_t tgt_peek_resident(pid_t pid);

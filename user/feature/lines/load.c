@@ -317,6 +317,21 @@ static void look_at_memory(struct state *l)
 		buf_put(&l->recs, r, sizeof(*r)); /* without memory a reading is lost, which is one of many */
 }
 
+/* All of it is read at once, because mxbpf may wait for a CPU between two readings. */
+static void read_account(const struct state *l, struct mxbpf_look *look)
+{
+	const struct ses_build *b;
+	uint64_t cpu_ns, runq_ns;
+
+	SES_EACH_BUILD(l->ses, b)
+	look->iterations += att_iterations_of_thread(b->att, look->h.tgid, look->tid);
+	if (tgt_peek_cpu((pid_t)look->h.tgid, (pid_t)look->tid, &cpu_ns, &runq_ns))
+		return;
+	look->read_ns = clock_ns(CLOCK_MONOTONIC);
+	look->cpu_ns = cpu_ns;
+	look->runq_ns = runq_ns;
+}
+
 /* Notes that a thread has the stack in l->text. tid 0: its number is not known. */
 static void note_look(struct state *l, pid_t tid, bool is_main, size_t len)
 {
@@ -332,8 +347,6 @@ static void note_look(struct state *l, pid_t tid, bool is_main, size_t len)
 				   .of = (uint32_t)l->at->of};
 	struct mxbpf_look single = {.h = {.kind = MXBPF_LOOK, .size = sizeof(single), .tgid = (uint32_t)l->at->pid}};
 	struct tgt_call call;
-	const struct ses_build *b;
-	struct tgt_cpu cpu;
 	struct mxbpf_frame *f;
 	uint64_t *at;
 
@@ -359,14 +372,8 @@ static void note_look(struct state *l, pid_t tid, bool is_main, size_t len)
 	single.h.ts_ns = r.h.ts_ns;
 	single.stack_id = r.stack_id;
 	single.tid = r.tid;
-	SES_EACH_BUILD(l->ses, b)
-	if (!r.rank)
-		single.iterations += att_iterations_of_thread(b->att, r.h.tgid, r.tid);
-	if (r.tid && !r.rank) {
-		cpu = tgt_peek_cpu(l->at->pid, tid);
-		single.cpu_ns = cpu.cpu_ns;
-		single.runq_ns = cpu.runq_ns;
-	}
+	if (r.tid && !r.rank)
+		read_account(l, &single);
 	buf_put(&l->recs, &r, sizeof(r)); /* without memory a look is lost, which is one in many */
 	if (len && (!r.rank || (r.main && !r.of)))
 		buf_put(&l->recs, &single, sizeof(single));

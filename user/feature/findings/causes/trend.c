@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Iterations that become slower. The window is cut into parts with equal numbers of iterations. The time of one in a
- * part is the smaller of two: the median, which a few disturbed ones do not change, and the mean without the time that
- * the loop's thread waited for a CPU, which a busy machine does not change. It is a trend if it rises from part to
- * part, and rather along a line than by a step, which is another speed of the machine or another phase of the program.
- * If all that an iteration does becomes slower alike, the machine can be the cause, so that something else must grow.
+ * Iterations that become slower. At each look at the loop's thread it is known how many iterations have ended, and how
+ * long the thread has waited for a CPU, which is left out, so that a busy machine changes little. The window is cut
+ * into parts with equal numbers of iterations. It is a trend if the time of one rises from part to part, and rather
+ * along a line than by a step, which is another speed of the machine or another phase of the program. If all that an
+ * iteration does becomes a little slower alike, the machine can be the cause, so that something else must grow.
  */
 #include "feature/findings/rules.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -32,15 +33,24 @@
 #define MIDDLE	     0.15      /* of the growth has happened, and remains, in the middle third */
 #define OTHERS_LEAST 1.1       /* growth of the number of operators */
 #define POINTS_LEAST 5	       /* slices whose number of operators rises */
+#define NODES_LEAST  20
+#define AGAIN_LEAST  5 /* a graph that is kept on purpose is passed through two or three times */
 #define POINTS_RISE  0.9
 #define LINE_MORE    0.12 /* of the looks: a line has more of the last third than of the first */
 #define LINE_PART    0.4  /* of the growth */
 #define RANKS_LEAST  0.55 /* it goes on, so that it stands before what takes a half now */
 
-/* The CPU's account of the loop's thread at its looks, in order of time. */
-struct account {
-	const struct mxbpf_look *at;
-	size_t n;
+/* How far the loop is at a look at its thread. */
+struct point {
+	uint64_t at_ns;
+	double cpu_ns, on_ns; /* CPU time of the thread; time without that in which it waited for a CPU */
+	double n;	      /* iterations that have ended */
+};
+
+/* Points in order of time, and the looks that they are of. */
+struct course {
+	struct buf looks;  /* struct mxbpf_look */
+	struct buf points; /* struct point */
 };
 
 static int by_time(const void *va, const void *vb)
@@ -58,51 +68,83 @@ static int trend_looks(const struct mdl *m, const struct facts *f, struct buf *o
 	int err = 0;
 
 	for (i = 0; i < n && !err; i++)
-		if (looks[i].h.tgid == f->loop.tgid && looks[i].tid == f->loop.tid)
+		if (looks[i].h.tgid == f->loop.tgid && looks[i].tid == f->loop.tid && looks[i].read_ns)
 			err = buf_put(own, &looks[i], sizeof(looks[i]));
 	if (own->len)
 		qsort(own->data, buf_count(own, *looks), sizeof(*looks), by_time);
 	return err;
 }
 
-/* Share of a time in which the thread waited for a CPU; 0: not known. */
-static double waited(const struct account *a, uint64_t from_ns, uint64_t to_ns)
+/* How many of the loop's iterations had ended at a time, by their records; they are in order of time. */
+static double ended_by(const struct facts *f, const struct mxbpf_iteration *it, size_t n, uint64_t ns)
 {
-	const struct mxbpf_look *first = NULL, *last = NULL;
+	uint64_t ended = 0;
 	size_t i;
 
-	for (i = 0; i < a->n; i++) {
-		if (!a->at[i].cpu_ns || a->at[i].h.ts_ns + LINES_LOOK_NS < from_ns ||
-		    a->at[i].h.ts_ns > to_ns + LINES_LOOK_NS)
-			continue;
-		first = first ? first : &a->at[i];
-		last = &a->at[i];
-	}
-	if (first == last || last->runq_ns <= first->runq_ns)
-		return 0;
-	return facts_least(
-		1, facts_share((double)(last->runq_ns - first->runq_ns), (double)(last->h.ts_ns - first->h.ts_ns)));
+	for (i = 0; i < n; i++)
+		ended += it[i].h.tgid == f->loop.tgid && it[i].tid == f->loop.tid && steps_end_ns(&it[i]) <= ns;
+	return (double)ended;
 }
 
-/* The time of an iteration in each part. Returns 0 or -ENOMEM. */
-static int trend_parts(const struct mxbpf_iteration *it, size_t n, const struct account *a, double each[PARTS])
+/* Watching has made the job slower in this time. */
+static bool is_sliced(const struct mdl *m, const struct facts *f, uint64_t from_ns, uint64_t to_ns)
 {
-	uint64_t *ns = calloc(n, sizeof(*ns));
-	size_t part, i, from, to;
-	double sum;
+	unsigned n, i;
+	const struct cost_point *p = cost_points(m, f->loop.tgid, &n);
 
-	for (part = 0; ns && part < PARTS; part++) {
-		from = n * part / PARTS;
-		to = n * (part + 1) / PARTS;
-		for (sum = 0, i = from; i < to; i++) {
-			ns[i - from] = it[i].dur_ns;
-			sum += (double)it[i].dur_ns;
-		}
-		sum *= 1 - waited(a, it[from].h.ts_ns, steps_end_ns(&it[to - 1]));
-		each[part] = facts_least((double)facts_median(ns, to - from), sum / (double)(to - from));
+	for (i = 0; i < n; i++)
+		if (p[i].from_ns < to_ns + LINES_LOOK_NS / 2 && from_ns < p[i].to_ns + LINES_LOOK_NS / 2)
+			return true;
+	return false;
+}
+
+/* Times in slices are left out, with their iterations, if that leaves a half. Returns 0 or -ENOMEM. */
+static int make_points(struct mdl *m, const struct facts *f, struct course *c, bool with_slices)
+{
+	size_t n, i, nit;
+	const struct mxbpf_iteration *it = steps_iterations(m, &nit);
+	const struct mxbpf_look *l = (const struct mxbpf_look *)c->looks.data;
+	struct point p = {.n = 0};
+	bool counted;
+	int err = 0;
+
+	n = buf_count(&c->looks, *l);
+	counted = n && l[n - 1].iterations > l[0].iterations;
+	c->points.len = 0;
+	for (i = 0; i < n && !err; i++) {
+		const struct mxbpf_look *was = i ? &l[i - 1] : l;
+		const double passed = (double)(l[i].read_ns - was->read_ns),
+			     waits = (double)(l[i].runq_ns - was->runq_ns);
+
+		if (l[i].read_ns < was->read_ns || l[i].runq_ns < was->runq_ns || l[i].cpu_ns < was->cpu_ns ||
+		    l[i].iterations < was->iterations)
+			return 0; /* a recording is untrusted */
+		if (!with_slices && is_sliced(m, f, was->read_ns, l[i].read_ns))
+			continue;
+		p.at_ns = l[i].read_ns;
+		p.on_ns += passed > waits ? passed - waits : 0;
+		p.cpu_ns += (double)(l[i].cpu_ns - was->cpu_ns);
+		p.n += counted ? (double)(l[i].iterations - was->iterations)
+			       : ended_by(f, it, nit, l[i].read_ns) - ended_by(f, it, nit, was->read_ns);
+		err = buf_put(&c->points, &p, sizeof(p));
 	}
-	free(ns);
-	return ns ? 0 : -ENOMEM;
+	return !err && !with_slices && buf_count(&c->points, p) < n / 2 ? make_points(m, f, c, true) : err;
+}
+
+/* The moment at which so many iterations have ended, between the two looks before and after it. */
+static struct point point_at(const struct course *c, double n)
+{
+	const struct point *p = (const struct point *)c->points.data, *end = p + buf_count(&c->points, *p) - 1;
+	double part;
+
+	while (p < end && p[1].n < n)
+		p++;
+	if (p == end || p[1].n <= p->n)
+		return *p;
+	part = n > p->n ? (n - p->n) / (p[1].n - p->n) : 0;
+	return (struct point){p->at_ns + whole(part * (double)(p[1].at_ns - p->at_ns)),
+			      p->cpu_ns + part * (p[1].cpu_ns - p->cpu_ns), p->on_ns + part * (p[1].on_ns - p->on_ns),
+			      n};
 }
 
 /* ---- is it a trend? */
@@ -175,8 +217,9 @@ static bool is_trend(const double each[PARTS], struct cause_trend *t)
 /* ---- what grows with them */
 
 /* The line on which an iteration spends the most more in the last third than in the first. Returns 0 or -ENOMEM. */
-static int trend_line(const struct mdl *m, struct cause_trend *t, const struct account *a, const uint64_t third_ns[2])
+static int trend_line(const struct mdl *m, struct cause_trend *t, const struct course *c, const uint64_t third_ns[2])
 {
+	const struct mxbpf_look *l = (const struct mxbpf_look *)c->looks.data;
 	struct facts_tally tally[2] = {{.of = 0}}; /* of the first and the last third */
 	const struct mxbpf_agg_line one = {.count = 1};
 	const struct fact_line *line, *was;
@@ -186,9 +229,9 @@ static int trend_line(const struct mdl *m, struct cause_trend *t, const struct a
 	bool late;
 	int err = 0;
 
-	for (i = 0; i < a->n && !err; i++) {
-		late = a->at[i].h.ts_ns >= third_ns[1];
-		text = late || a->at[i].h.ts_ns < third_ns[0] ? lines_of_program(m, a->at[i].stack_id, &len) : NULL;
+	for (i = 0; i < buf_count(&c->looks, *l) && !err; i++) {
+		late = l[i].h.ts_ns >= third_ns[1];
+		text = late || l[i].h.ts_ns < third_ns[0] ? lines_of_program(m, l[i].stack_id, &len) : NULL;
 		if (!text)
 			continue;
 		tally[late].of++;
@@ -283,10 +326,52 @@ static bool trend_operators(const struct mdl *m, const struct facts *f, struct c
 	       more >= POINTS_RISE * n * (n - 1) / 2;
 }
 
-/* Time of an iteration's parts in the first third and in the last, of those in which they are known. */
-static void trend_part(const struct facts *f, const struct mxbpf_iteration *it, size_t n, struct cause_trend *t,
-		       const uint64_t third_ns[2])
+/* The node is that of the backward pass for the operator: "AddmmBackward0" and "aten::addmm". */
+static bool is_node_of(const char *node, size_t base, const char *name, size_t len)
 {
+	size_t i;
+
+	if (len != base + 6 || memcmp(name, "aten::", 6))
+		return false;
+	for (i = 0; i < base && tolower((unsigned char)node[i]) == name[6 + i]; i++)
+		;
+	return i == base;
+}
+
+/*
+ * How many times a node runs for each call of its operator, which is once, unless graphs of earlier iterations are kept
+ * and passed through again. Operators that backward passes call themselves only make it less.
+ */
+static void trend_again(struct mdl *m, const struct facts *f, struct cause_trend *t)
+{
+	size_t n, i, k, len, other;
+	const struct mdl_row *const *rows = mdl_rows(m, MXBPF_CLASS_OPERATOR, &n);
+	const char *node, *end, *name;
+	uint64_t nodes, calls;
+
+	for (i = 0; i < n; i++) {
+		node = mdl_name(m, rows[i]->name_id, &len);
+		end = memmem(node, len, "Backward", 8);
+		if (rows[i]->tgid != f->loop.tgid || !end || memmem(node, len, "::", 2))
+			continue;
+		nodes = rows[i]->count;
+		for (calls = 0, k = 0; k < n; k++) {
+			name = mdl_name(m, rows[k]->name_id, &other);
+			if (rows[k]->tgid == f->loop.tgid && is_node_of(node, (size_t)(end - node), name, other))
+				add_sat(&calls, rows[k]->count);
+		}
+		if (nodes < NODES_LEAST || facts_share((double)nodes, (double)calls) <= t->again)
+			continue;
+		t->again = facts_share((double)nodes, (double)calls);
+		t->node = (struct fact_operator){node, len, nodes};
+	}
+}
+
+/* Time of an iteration's parts in the first third and in the last, of those in which they are known. */
+static void trend_part(struct mdl *m, const struct facts *f, struct cause_trend *t, const uint64_t third_ns[2])
+{
+	size_t n;
+	const struct mxbpf_iteration *it = steps_iterations(m, &n);
 	double ns[2][MXBPF_STEP_PARTS] = {{0}}, count[2] = {0}, by, most = 0;
 	unsigned part, late;
 	size_t i;
@@ -315,128 +400,66 @@ static bool grows_too(const struct cause_trend *t)
 	return grows(t->calls) || (t->line.looks && t->line_more >= LINE_MORE) || t->grown_bytes;
 }
 
-/* In slices, iterations that were recorded have their cost, so those between slices count, if there are enough. */
-static size_t keep_free(const struct facts *f, const struct mxbpf_iteration *all, size_t n, struct mxbpf_iteration *it)
-{
-	size_t i, k = 0, of = 0;
-
-	for (i = 0; i < n; i++)
-		of += all[i].h.tgid == f->loop.tgid && all[i].tid == f->loop.tid &&
-		      !(all[i].flags & MXBPF_ITERATION_PARTS);
-	for (i = 0; i < n; i++)
-		if (all[i].h.tgid == f->loop.tgid && all[i].tid == f->loop.tid &&
-		    (!f->sliced || of < PARTS * EACH_LEAST || !(all[i].flags & MXBPF_ITERATION_PARTS)))
-			it[k++] = all[i];
-	return k;
-}
-
-static bool is_sliced(const struct mdl *m, const struct facts *f, uint64_t from_ns, uint64_t to_ns)
-{
-	unsigned n, i;
-	const struct cost_point *p = cost_points(m, f->loop.tgid, &n);
-
-	for (i = 0; i < n; i++)
-		if (p[i].from_ns < to_ns + LINES_LOOK_NS / 2 && from_ns < p[i].to_ns + LINES_LOOK_NS / 2)
-			return true;
-	return false;
-}
-
 /*
- * If iterations are only counted between slices, makes one for each time between two looks in which some ended, which
- * stands for them. Returns their number; *counted: how many ended in all.
+ * CPU time is what a busy machine disturbs the least. An iteration can also become slower because its thread sleeps for
+ * longer. Returns whether one of both is a trend; rise: how plain it is.
  */
-static size_t from_counts(const struct mdl *m, const struct facts *f, const struct account *a,
-			  struct mxbpf_iteration *it, uint64_t *counted)
+static bool becomes_slower(const struct course *c, double ended, struct cause_trend *t, double *rise)
 {
-	const struct mxbpf_look *from = NULL, *to;
-	size_t i, k = 0;
+	double cpu[PARTS], on[PARTS];
+	struct point from, to;
+	bool slower;
+	int i;
 
-	*counted = 0;
-	for (i = 0; i < a->n; i++) {
-		to = &a->at[i];
-		if (!from || to->iterations < from->iterations) {
-			from = to;
-			continue;
-		}
-		if (to->iterations == from->iterations)
-			continue;
-		*counted += to->iterations - from->iterations;
-		if (!is_sliced(m, f, from->h.ts_ns, to->h.ts_ns))
-			it[k++] = (struct mxbpf_iteration){.h.ts_ns = from->h.ts_ns,
-							   .dur_ns = (to->h.ts_ns - from->h.ts_ns) /
-								     (to->iterations - from->iterations),
-							   .raw_ns = to->h.ts_ns - from->h.ts_ns};
-		from = to;
+	for (i = 0; i < PARTS; i++) {
+		from = point_at(c, ended * i / PARTS);
+		to = point_at(c, ended * (i + 1) / PARTS);
+		cpu[i] = (to.cpu_ns - from.cpu_ns) * PARTS / ended;
+		on[i] = (to.on_ns - from.on_ns) * PARTS / ended;
 	}
-	return k;
+	slower = is_trend(cpu, t);
+	*rise = rises(slower ? cpu : on);
+	return slower || is_trend(on, t);
 }
 
-#define KNOWN_LEAST 0.6 /* of those that ended; fewer are not the whole window's */
-
-/* The loop's iterations in order of time, or what stands for them. Returns their number; *counted: those that ended. */
-static size_t trend_iterations(struct mdl *m, const struct facts *f, const struct account *a,
-			       struct mxbpf_iteration *it, uint64_t *counted)
+/* Returns 0 or -ENOMEM. */
+static int look_for_trend(struct mdl *m, struct facts *f, const struct course *c)
 {
-	size_t n, kept;
-	const struct mxbpf_iteration *all = steps_iterations(m, &n);
-
-	kept = from_counts(m, f, a, it, counted);
-	if ((double)n < KNOWN_LEAST * (double)*counted)
-		return kept;
-	kept = keep_free(f, all, n, it);
-	*counted = kept;
-	return kept;
-}
-
-/* it: iterations of the loop, in order of time; counted: for so many they stand. Returns 0 or -ENOMEM. */
-static int look_for_trend(struct mdl *m, struct facts *f, const struct account *a, const struct mxbpf_iteration *it,
-			  size_t n, uint64_t counted)
-{
-	struct cause_trend t = {.n = counted};
+	const size_t n = buf_count(&c->points, struct point);
+	const double ended = n ? buf_at(&c->points, struct point, n - 1)->n : 0;
+	struct cause_trend t = {.n = (uint64_t)ended};
 	uint64_t third_ns[2];
-	double each[PARTS];
-	size_t nall;
-	const struct mxbpf_iteration *all = steps_iterations(m, &nall);
-	const bool known = n >= PARTS * EACH_LEAST;
-	int err = known ? trend_parts(it, n, a, each) : 0;
+	double rise = 0;
 	bool longer;
+	int err;
 
-	if (err || n < 3)
-		return err;
+	if (!n || ended < EACH_LEAST)
+		return 0;
 	t.grown_bytes = trend_memory(m, f);
-	longer = trend_operators(m, f, &t);
-	t.slower = known && is_trend(each, &t);
+	trend_again(m, f, &t);
+	longer = trend_operators(m, f, &t) || (t.again >= AGAIN_LEAST && t.grown_bytes);
+	t.slower = n >= PARTS * EACH_LEAST && ended >= PARTS * EACH_LEAST && becomes_slower(c, ended, &t, &rise);
 	if (!t.slower && !longer)
 		return 0;
-	third_ns[0] = it[n / 3].h.ts_ns;
-	third_ns[1] = it[n - n / 3].h.ts_ns;
-	err = trend_line(m, &t, a, third_ns);
-	trend_part(f, all, nall, &t, third_ns);
-	if (longer || ((double)t.last_ns >= GROWTH_PLAIN * (double)t.first_ns && rises(each) >= RISES_PLAIN) ||
-	    grows_too(&t))
+	third_ns[0] = point_at(c, ended / 3).at_ns;
+	third_ns[1] = point_at(c, ended * 2 / 3).at_ns;
+	err = trend_line(m, &t, c, third_ns);
+	trend_part(m, f, &t, third_ns);
+	if (longer || ((double)t.last_ns >= GROWTH_PLAIN * (double)t.first_ns && rise >= RISES_PLAIN) || grows_too(&t))
 		f->cause.trend = t;
 	return err;
 }
 
 int make_trend(struct mdl *m, const struct mdl_session *s, struct facts *f)
 {
-	struct mxbpf_iteration *it;
-	struct buf own = {0};
-	struct account a;
-	uint64_t counted;
-	size_t n;
-	int err = f->loop.tid ? trend_looks(m, f, &own) : 0;
+	struct course c = {.looks = {0}};
+	int err = f->loop.tid ? trend_looks(m, f, &c.looks) : 0;
 
 	(void)s;
-	if (err || !f->loop.tid)
-		return err;
-	a = (struct account){(const struct mxbpf_look *)own.data, buf_count(&own, *a.at)};
-	steps_iterations(m, &n);
-	it = calloc(n + a.n + 1, sizeof(*it));
-	n = it ? trend_iterations(m, f, &a, it, &counted) : 0;
-	err = it ? look_for_trend(m, f, &a, it, n, counted) : -ENOMEM;
-	free(it);
-	buf_fini(&own);
+	err = err ? err : make_points(m, f, &c, false);
+	err = err ? err : look_for_trend(m, f, &c);
+	buf_fini(&c.looks);
+	buf_fini(&c.points);
 	return err;
 }
 
@@ -458,11 +481,17 @@ static void trend_say(const struct facts *f, struct buf *b)
 
 	buf_printf(
 		b,
-		"Iterations become slower: they take %s in the last third of the window and %s in the first, %s more "
+		"Iterations become slower: each takes %s in the last third of the window and %s in the first, %s more "
 		"per 100 iterations",
 		fmt_ns(t->last_ns, ns[0]), fmt_ns(t->first_ns, ns[1]),
 		fmt_ns(whole(100 * (double)(t->last_ns - t->first_ns) / over), ns[2]));
-	if (grows(t->passes))
+	if (t->again >= AGAIN_LEAST)
+		buf_printf(
+			b,
+			"; the backward pass goes through the graphs of earlier iterations again, because a state was "
+			"never detached: %.*s runs %.0f times for each call of its operator",
+			(int)t->node.len, t->node.name, t->again);
+	else if (grows(t->passes))
 		buf_printf(
 			b,
 			"; the backward pass of an iteration has %.0f nodes instead of %.0f, as if a state was never "
