@@ -53,7 +53,9 @@ struct cause_copied {
 
 /* trend.c: iterations that become slower. n 0: they do not. */
 struct cause_trend {
-	uint64_t n;		       /* iterations */
+	uint64_t n;   /* iterations */
+	double again; /* a node of the backward pass runs so many times for each call of its operator */
+	struct fact_operator node;
 	int64_t grown_bytes;	       /* of the process's memory, if it rises all the way; else 0 */
 	bool slower;		       /* the time rises beyond chance; else the number of operators does */
 	uint64_t first_ns, last_ns;    /* one of the first third, and of the last */
