@@ -15,3 +15,8 @@ judge() { python3 "$REPO/tests/causes/run.py" --seconds 4 "$@"; }
 @test "code of the program that runs inside the optimizer's step or the backward pass is named with its line" {
 	judge inside_step inside_backward
 }
+
+# bats test_tags=alone
+@test "an exception that the program catches and tries again after is named, in the loop, in a worker and in another rank" {
+	judge retries worker_retries rank_retries
+}

@@ -4,7 +4,7 @@ import time
 
 import ranks
 
-FINDING = {'straggler', 'late_rank'}
+FINDING = {'straggler', 'late_rank', 'exceptions'}
 ALSO = {'exchange', 'own_threads'}
 
 

@@ -27,6 +27,7 @@
 #define INTERPS_MAX	 64
 #define STATE_BYTES_MAX	 512
 #define MINOR_VARIABLE	 15 /* from this version on, the variable has the state of a thread also without the lock */
+#define HANDLED_BEFORE	 32 /* bytes before the number of a thread: the address of what it handles */
 #define MINOR_NATIVE_ID	 11 /* from this version on, the native id stands behind the base of the thread */
 #define MINOR_CURRENT	 12 /* from this version on, a thread in another interpreter has that one's state at its key */
 #define NEXT_INTERP	 16 /* before 3.13: from the address of the newest interpreter, number of the next one */
@@ -134,7 +135,9 @@ bool py_read_state(const struct py *p, uint64_t state, struct py_thread *t, uint
 	bytes = (bytes > p->l.state_next ? bytes : p->l.state_next) + sizeof(uint64_t);
 	if (!state || bytes > sizeof(all) || tgt_read(p->t, state, all, bytes))
 		return false;
-	*t = (struct py_thread){.fs_base = word_at(all, thread), .frame = word_at(all, frame)};
+	*t = (struct py_thread){.fs_base = word_at(all, thread),
+				.frame = word_at(all, frame),
+				.handled = word_at(all, thread - HANDLED_BEFORE)};
 	if (p->l.minor >= MINOR_NATIVE_ID)
 		t->id = (int)word_at(all, id);
 	*next = word_at(all, p->l.state_next);

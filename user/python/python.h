@@ -50,6 +50,7 @@ int py_thread_stack(const struct py *p, uint64_t fs_base, struct mxbpf_stack *s)
 struct py_thread {
 	uint64_t fs_base; /* as py_thread_stack() takes it */
 	uint64_t frame;	  /* address of its innermost frame, or of what points to it */
+	uint64_t handled; /* address of the innermost exception that it handles, in the interpreter's list of them */
 	int id;		  /* as its own namespace numbers it; 0: before CPython 3.11 nothing says */
 	bool main;	  /* the process's main thread; before CPython 3.11, the first one that ran Python */
 };
@@ -68,6 +69,13 @@ void py_each_thread(const struct py *p, void (*fn)(void *ctx, const struct py_th
 
 /* Reads the stack of such a thread soon after, as py_thread_stack() does. The thread may run meanwhile. */
 int py_stack_of(const struct py *p, const struct py_thread *t, struct mxbpf_stack *s);
+/*
+ * Returns the number of the built-in exception that the thread handles at this moment, or that its exception descends
+ * from; 0: it handles none. Exceptions that end a loop do not count.
+ */
+uint8_t py_handles(const struct py *p, const struct py_thread *t);
+const char *py_exception_name(uint8_t number); /* "OSError"; NULL: there is no such number */
+
 /*
  * Reads a part of such a stack, the innermost first: *next is 0 for the first part, and is set for the next one, which
  * there is if s->cut is set. Returns what py_stack_of() does.

@@ -20,6 +20,7 @@ const struct finding_cause finding_causes[] = {
 	{make_epoch_start, rules_epoch_start},
 	{make_alone, rules_alone},
 	{make_polling, rules_polling},
+	{make_exceptions, rules_exceptions},
 	{NULL, NULL},
 };
 /* clang-format on */

@@ -72,6 +72,11 @@ const char *next_inside(const struct facts *f)
 	return closer(f, &f->cause.inside.line);
 }
 
+const char *next_exceptions(const struct facts *f)
+{
+	return closer(f, &f->cause.exceptions.line);
+}
+
 const char *next_alone(const struct facts *f)
 {
 	return closer(f, &f->cause.alone.own.line);

@@ -332,14 +332,15 @@ static void read_account(const struct state *l, struct mxbpf_look *look)
 	look->runq_ns = runq_ns;
 }
 
-/* Notes that a thread has the stack in l->text. tid 0: its number is not known. */
-static void note_look(struct state *l, pid_t tid, bool is_main, size_t len)
+/* Notes that a thread has the stack in l->text. tid 0: its number is not known. handles: an exception, or 0. */
+static void note_look(struct state *l, pid_t tid, bool is_main, uint8_t handles, size_t len)
 {
 	struct mxbpf_agg_line r = {.h = {.kind = MXBPF_AGG_LINE, .size = sizeof(r), .tgid = (uint32_t)l->at->pid},
 				   .tid = (uint32_t)tid,
 				   .syscall = -1,
 				   .count = 1,
 				   .main = is_main,
+				   .handles = handles,
 				   .rank = l->at->rank,
 				   .number = l->at->place.number,
 				   .local_ranks = l->at->place.local_ranks,
@@ -440,19 +441,21 @@ static size_t add_guard(struct state *l, const struct py_thread *t, size_t len)
 static void look_at_end(struct state *l)
 {
 	if (l->at->place.number && tgt_alive(l->at->tgt) && tgt_peek_call(l->at->pid, l->at->pid).state != 'R')
-		note_look(l, l->at->pid, true, 0);
+		note_look(l, l->at->pid, true, 0, 0);
 }
 
 static void look_at_thread(struct state *l, const struct py_thread *t)
 {
+	uint8_t handles;
 	size_t len;
 
 	watch_touches(l, l->at, t);
 	l->at_ns = clock_ns(CLOCK_MONOTONIC);
+	handles = py_handles(l->at->py, t);
 	len = read_stack(l, t);
 	len = add_guard(l, t, len);
 	if (len && !tgt_gone(l->at->tgt))
-		note_look(l, t->main ? l->at->pid : t->id, t->main, len);
+		note_look(l, t->main ? l->at->pid : t->id, t->main, handles, len);
 	else if (t->main)
 		look_at_end(l);
 }
@@ -463,7 +466,7 @@ static void look_at_native(void *ctx, pid_t tid, const char *text, size_t len)
 
 	len = len < sizeof(l->text) ? len : sizeof(l->text);
 	memcpy(l->text, text, len);
-	note_look(l, tid, tid == l->at->pid, lines_shorten(l->text, len));
+	note_look(l, tid, tid == l->at->pid, 0, lines_shorten(l->text, len));
 }
 
 static void lines_look(struct state *l, bool last)

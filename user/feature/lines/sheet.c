@@ -50,6 +50,7 @@ static const struct tbl_column columns[] = {
 	{.stored = "class", .type = TBL_COUNT, KEY_AT(l.cls), .limit = MXBPF_CLASS_MAX - 1},
 	{.stored = "sleeps", .type = TBL_COUNT, KEY_AT(l.sleeps)},
 	{.stored = "main", .type = TBL_BOOL, KEY_AT(l.main)},
+	{.stored = "handles", .type = TBL_COUNT, KEY_AT(l.handles), .limit = UINT8_MAX},
 	{.stored = "on", .type = TBL_COUNT, KEY_AT(l.on), .limit = MXBPF_ON_KINDS - 1},
 	{.stored = "rank", .type = TBL_BOOL, KEY_AT(l.rank)},
 	{.stored = "number", .type = TBL_COUNT, KEY_AT(l.number)},

@@ -82,7 +82,8 @@ static int add_look(struct mdl *m, const struct facts *f, const struct mxbpf_agg
 	const char *text = mdl_text(m, MXBPF_NAME_STACK, l->stack_id, &n);
 	const char *line = text ? lines_pick(text, n, &len) : NULL;
 
-	if (!line || !lines_is_program(line, len) || l->rank || lines_compiler(text, n))
+	if (!line || !lines_is_program(line, len) || l->rank || lines_compiler(text, n) ||
+	    memmem(text, n, "<frozen importlib", 17)) /* it is still starting */
 		return 0;
 	if (!ours)
 		return l->h.tgid != f->cause.alone.tgid && l->main && is_busy(l)

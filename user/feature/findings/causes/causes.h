@@ -143,6 +143,15 @@ struct cause_polling {
 };
 
 struct cause_facts {
+	/* The thread that spends the most of its time in handlers of exceptions (exceptions.c). */
+	struct {
+		double share; /* of its samples */
+		uint32_t tgid;
+		uint64_t processes; /* that do so */
+		uint8_t number;	    /* py_exception_name() */
+		bool loop, rank;    /* it is the loop's thread; another rank */
+		struct fact_line line;
+	} exceptions;
 	struct cause_polling polling;
 	struct fact_late late;
 	/* Without a loop: the thread that calls the runtime the most, or computes in Python all the time (alone.c). */

@@ -11,7 +11,8 @@
 
 #include "feature/lines/lines.h"
 
-#define CALLS_PART 4 /* a line that calls operators in this part of its samples, or more, computes with them */
+#define HOOKS_LEAST 0.25 /* of the samples: what hooks compute with operators counts as well */
+#define CALLS_PART  4	 /* a line that calls operators in this part of its samples, or more, computes with them */
 
 enum { OPTIMIZER_STEP, OTHERS };
 
@@ -121,10 +122,10 @@ static struct inner find_inner(const char *text, size_t left)
 	return in;
 }
 
-/* Looks at the loop's thread in code that was called: in no operator, and in one. */
+/* Looks at the loop's thread in code that was called: in no operator, in one, and in one that a hook calls. */
 struct inside_tallies {
-	struct facts_tally own, calls;
-	uint64_t all, super;
+	struct facts_tally own, calls, hooks;
+	uint64_t all, super, hooked;
 	struct {
 		const struct caller *by;
 		uint64_t looks;
@@ -151,7 +152,8 @@ static int add_look(struct mdl *m, const struct mxbpf_agg_line *l, struct inside
 		;
 	t->by[i].by = in.by;
 	t->by[i].looks += l->count;
-	return facts_tally_add(outside || !in.plain ? &t->own : &t->calls, in.line.text, in.line.len, l);
+	t->hooked += outside || in.plain ? 0 : l->count;
+	return facts_tally_add(outside ? &t->own : in.plain ? &t->calls : &t->hooks, in.line.text, in.line.len, l);
 }
 
 static uint64_t calls_at(const struct facts_tally *t, const char *line)
@@ -164,27 +166,37 @@ static uint64_t calls_at(const struct facts_tally *t, const char *line)
 	return 0;
 }
 
+/* Adds the lines of a list, without those that call operators much. */
+static uint64_t add_lines(const struct facts_tally *from, const struct facts_tally *calls, struct fact_line *best)
+{
+	const struct fact_line *l;
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < buf_count(&from->lines, struct fact_line); i++) {
+		l = buf_at(&from->lines, struct fact_line, i);
+		if (calls && calls_at(calls, l->text) * CALLS_PART >= l->looks)
+			continue;
+		sum += l->looks;
+		*best = l->looks > best->looks ? *l : *best;
+	}
+	return sum;
+}
+
 /*
  * A function that is there to be called, such as the step of an optimizer that the program defines, computes with
- * operators. Lines that do are no code beside it, unless the runtime's own step does that work.
+ * operators. Lines that do are no code beside it, unless the runtime's own step does that work. A hook may call a few.
  */
 static void take_inside(const struct inside_tallies *t, struct facts *f)
 {
 	struct fact_line *best = &f->cause.inside.line;
-	const struct fact_line *l;
-	uint64_t sum = 0, calls, most = 0;
-	unsigned list;
+	uint64_t sum = add_lines(&t->own, t->super ? NULL : &t->calls, best), most = 0;
 	size_t i;
 
-	for (list = 0; list < 2; list++)
-		for (i = 0; i < buf_count(&(list ? &t->calls : &t->own)->lines, struct fact_line); i++) {
-			l = buf_at(&(list ? &t->calls : &t->own)->lines, struct fact_line, i);
-			calls = list ? l->looks : calls_at(&t->calls, l->text);
-			if (!t->super && (list || calls * CALLS_PART >= l->looks + calls))
-				continue;
-			sum += l->looks;
-			*best = l->looks > best->looks ? *l : *best;
-		}
+	if (t->super)
+		sum += add_lines(&t->calls, NULL, best);
+	if ((double)(sum + t->hooked) >= HOOKS_LEAST * (double)t->all)
+		sum += add_lines(&t->hooks, NULL, best);
 	if (best->looks < FACTS_LOOKS_LEAST)
 		*best = (struct fact_line){.text = ""};
 	best->of = t->all;
@@ -213,6 +225,7 @@ int make_inside(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	take_inside(&t, f);
 	facts_tally_fini(&t.own);
 	facts_tally_fini(&t.calls);
+	facts_tally_fini(&t.hooks);
 	return err;
 }
 
