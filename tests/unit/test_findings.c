@@ -91,8 +91,8 @@ static void test_rules(void)
 	TEST("many calls that take less than 15 us each are reported as bound by launches")
 	{
 		begin();
-		loop(40, 10, MXBPF_PART_OUTSIDE, 4);
-		operators(40 * 500, 8000, 0, 0);
+		loop(400, 10, MXBPF_PART_OUTSIDE, 4);
+		operators(400 * 60, 8000, 0, 0);
 		CHECK(!strcmp(found(), "tiny_operators"));
 	}
 	TEST("waiting for a CPU is the fault of neighbours if they use CPU time, else of the job's own threads")

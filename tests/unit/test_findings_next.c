@@ -131,8 +131,8 @@ static void test_without_python(void)
 	TEST("in a program without Python, no next step has stacks of Python")
 	{
 		begin();
-		loop(40, 10, MXBPF_PART_OUTSIDE, 1);
-		operators(4000, 2000, 0, 0);
+		loop(400, 10, MXBPF_PART_OUTSIDE, 1);
+		operators(400 * 60, 2000, 0, 0);
 		found();
 		CHECK(!strcmp(next_of("tiny_operators"), "--pid PID --sample 99"));
 		session.sample_hz = 99;

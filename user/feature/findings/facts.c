@@ -469,6 +469,21 @@ static void make_job(const struct mdl_session *s, struct facts *f)
 		f->have |= f->loops[k].tgid != f->loop.tgid ? FACTS_HAVE_RANKS : 0;
 }
 
+#define CUT_OFF 4 /* iterations: the window may cut off the first and the last one, each up to twice as long */
+
+/* Returns the part of the window that the loop's iterations take, or 1 if that is most of it or cannot be told. */
+static double covered(const struct mdl_session *s, const struct facts *f)
+{
+	const double all_ns = (double)s->duration_ns, own_ns = (double)f->loop.raw_ns,
+		     part = facts_share(own_ns, all_ns);
+
+	if (!f->loop.n)
+		return 0;
+	if (!s->duration_ns || s->paused_ns || f->loop.about > f->loop.n || part > FACTS_COVERED_LEAST)
+		return 1;
+	return all_ns - own_ns > CUT_OFF * own_ns / (double)f->loop.n ? part : 1;
+}
+
 int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f)
 {
 	int err;
@@ -482,6 +497,7 @@ int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	if (err)
 		return err;
 	facts_loss(m, s, f);
+	f->loop.covers = covered(s, f);
 	make_waits(m, f);
 	make_operators(m, s, f);
 	make_cpus(m, f);

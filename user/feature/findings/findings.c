@@ -69,7 +69,7 @@ static const char *next_of(const struct facts *f, const struct finding_rule *rul
 static void judge(const struct finding_rule *rule, struct findings *out)
 {
 	const struct facts *f = &out->facts;
-	const double found = is_silent(f, rule) ? 0 : rule->share(f);
+	const double part = rule->of_loop ? f->loop.covers : 1, found = is_silent(f, rule) ? 0 : part * rule->share(f);
 	struct finding *to = &out->list[out->n];
 
 	if (found < rule->least || out->n == FINDINGS_FOUND_MAX || (rule->last && explained(out) * 2 >= found))

@@ -57,6 +57,8 @@ struct facts {
 		uint64_t about;	   /* n, and an estimate of those that are missing because their ends are lost */
 		uint64_t first_ns, last_ns, raw_ns; /* their extent, and the sum of their times with the cost */
 		uint64_t known_ns, part_ns[MXBPF_STEP_PARTS], busy_ns; /* of iterations whose parts are known */
+		double covers; /* the part of the window that the iterations take; 1 if that is most of it, or not known
+				*/
 		bool waits_known; /* waits for other processes are in their part, not in that of the program */
 	} loop;
 	/* All threads that run a loop, also of other processes; tid 0: no more. */
@@ -251,9 +253,10 @@ struct facts {
 	struct cause_facts cause; /* what the causes in user/feature/findings/causes/ have found */
 };
 
-#define FACTS_TINY_NS	 15000
-#define FACTS_LOST_LEAST 0.05 /* lost records are a finding */
-#define FACTS_LOST_MOST	 0.01 /* lost records explain no more than this, so no finding of what is not there */
+#define FACTS_TINY_NS	    15000
+#define FACTS_COVERED_LEAST 0.5
+#define FACTS_LOST_LEAST    0.05 /* lost records are a finding */
+#define FACTS_LOST_MOST	    0.01 /* lost records explain no more than this, so no finding of what is not there */
 
 /* Part of a whole; 0 of nothing. */
 static inline double facts_share(double part, double whole)
@@ -344,6 +347,7 @@ struct finding_rule {
 	const char *key; /* "data_wait", for programs; never changes */
 	bool full_gpu;	 /* also if GPUs are busy nearly all the time, so that little on the CPU holds the job up */
 	bool other_time; /* its share is not of the loop's time or the window, but of operators, CPU time or none */
+	bool of_loop;	 /* its share is of the loop's time, which may be a small part of the window */
 	bool last;	 /* only if no other rule has a half of its share, of the loop's time or the window */
 	/*
 	 * Keys of rules, separated by spaces, whose findings are symptoms of this cause: they are left out if it has a

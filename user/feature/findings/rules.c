@@ -609,20 +609,20 @@ const struct finding_rule rules_common[] = {
 	 .advice = "The allocator had reserved more than was missing, but not in one piece, because it keeps segments of many sizes. "
 		   "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead; the same sizes in each iteration, "
 		   "and nothing large between small blocks that stay, help as well."},
-	{.key = "watching", .first = 1, .full_gpu = true, .other_time = true, .least = 0.2, .share = watching_share, .say = watching_say,
+	{.key = "watching", .of_loop = true, .first = 1, .full_gpu = true, .other_time = true, .least = 0.2, .share = watching_share, .say = watching_say,
 	 .next_of = next_watching,
 	 .advice = "The job calls so many small operators that the probes take a large part of its time. The agent records "
 		   "PyTorch's operators for a fraction of it, --iterations profiles a few of many iterations, and --ops and "
 		   "--probes op probe fewer functions."},
-	{.key = "data_wait", .least = 0.15, .share = data_share, .say = data_say, .evidence = data_evidence,
+	{.key = "data_wait", .of_loop = true, .least = 0.15, .share = data_share, .say = data_say, .evidence = data_evidence,
 	 .next_of = next_data,
 	 .advice = "The training thread stands still until the next batch is there. If the workers sleep or read, add workers "
 		   "or prefetch more; if they compute, move the work out of __getitem__, or do it once and store the result."},
-	{.key = "sync_wait", .least = 0.15, .share = wait_share, .say = wait_say, .evidence = wait_evidence,
+	{.key = "sync_wait", .of_loop = true, .least = 0.15, .share = wait_share, .say = wait_say, .evidence = wait_evidence,
 	 .next = "--pid PID --py-stacks --by stack", .taken = FACTS_HAVE_STACKS,
 	 .advice = "The program asks for a result before it has started more work, so that the engine runs dry. Ask for values "
 		   "such as the loss every few iterations only, or one iteration late."},
-	{.key = "tiny_operators", .least = 0.4, .share = tiny_share, .say = tiny_say, .evidence = tiny_evidence,
+	{.key = "tiny_operators", .of_loop = true, .least = 0.4, .share = tiny_share, .say = tiny_say, .evidence = tiny_evidence,
 	 .next = "--pid PID --py-stacks --by stack --sort count", .taken = FACTS_HAVE_STACKS,
 	 .advice = "Each operator computes for less time than it takes to call it. Use larger batches, fuse operators "
 		   "(hybridize, torch.compile), or use fused and foreach optimizers."},
@@ -643,7 +643,7 @@ const struct finding_rule rules_common[] = {
 	 .advice = "A block runs on one multiprocessor, so a kernel with few blocks leaves the others idle, however long it "
 		   "runs. Use larger batches, do several small operations in one (batched or grouped matrix products, "
 		   "foreach optimizers), or run independent work on several streams."},
-	{.key = "own_code", .least = 0.3, .share = own_share, .say = own_say, .evidence = own_evidence,
+	{.key = "own_code", .of_loop = true, .least = 0.3, .share = own_share, .say = own_say, .evidence = own_evidence,
 	 .next_of = next_own,
 	 .advice = "The loop's thread runs your own code, or waits in it for something. Do it once before the "
 		   "loop, do it less often, use operators of the runtime or numpy for it, or do it in another process."},
@@ -708,7 +708,7 @@ const struct finding_rule rules_common[] = {
 	 .next = "--pid PID --memory --py-stacks", .taken = FACTS_HAVE_MEMORY | FACTS_HAVE_STACKS,
 	 .advice = "Something keeps what each iteration allocates: a list of losses that have their graphs, a cache without a "
 		   "limit. Keep numbers (.item(), float()) instead of tensors."},
-	{.key = "slow_iterations", .full_gpu = true, .least = SLOW_LEAST, .share = slow_share, .say = slow_say, .evidence = slow_evidence,
+	{.key = "slow_iterations", .of_loop = true, .full_gpu = true, .least = SLOW_LEAST, .share = slow_share, .say = slow_say, .evidence = slow_evidence,
 	 .next_of = next_slow,
 	 .advice = "Some iterations do what the others do not: an evaluation, a checkpoint, logging. Do it less often, or beside "
 		   "the training, in another thread or process."},

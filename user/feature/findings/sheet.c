@@ -151,20 +151,6 @@ static void put_beside(struct view *s, const struct facts *f)
 			   f->loop.tid);
 }
 
-#define COVERED_LEAST 0.5
-#define CUT_OFF	      4 /* iterations: the window may cut off the first and the last one, each up to twice as long */
-
-/* Returns the part of the window that the loop's iterations take, or 1 if that is most of it or cannot be told. */
-static double covered(const struct mdl_session *s, const struct facts *f)
-{
-	const double all_ns = (double)s->duration_ns, own_ns = (double)f->loop.raw_ns,
-		     part = facts_share(own_ns, all_ns);
-
-	if (!s->duration_ns || s->paused_ns || !f->loop.n || f->loop.about > f->loop.n || part > COVERED_LEAST)
-		return 1;
-	return all_ns - own_ns > CUT_OFF * own_ns / (double)f->loop.n ? part : 1;
-}
-
 /* A few iterations in a long window are no rate. */
 static void put_few(struct view *s, const struct facts *f)
 {
@@ -180,7 +166,7 @@ static void put_few(struct view *s, const struct facts *f)
 static void put_rest(struct view *s, const struct facts *f)
 {
 	const struct fact_line *l = &f->rest.line;
-	const bool compiles = f->rest.compiles > COVERED_LEAST;
+	const bool compiles = f->rest.compiles > FACTS_COVERED_LEAST;
 
 	if (l->of < REST_LEAST || (!l->looks && !compiles))
 		return;
@@ -218,7 +204,7 @@ static void put_passes(struct view *s, const struct facts *f)
 /* How fast the job goes on, before what holds it up. */
 static void put_rate(struct view *s, const struct facts *f)
 {
-	const double part = covered(s->in->session, f);
+	const double part = f->loop.covers;
 
 	if (!f->loop.n && f->gpu.known)
 		out_printf(s->out, "GPU%s busy in %.0f%% of the time\n", f->gpu.n > 1 ? "s" : "", 100 * f->gpu.busy);

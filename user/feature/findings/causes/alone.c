@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Programs without iterations: inference, evaluation, preparation of data. The thread that calls the runtime the most
- * stands for the loop. Only what it computes counts as its own code: one that sleeps may have nothing to do.
+ * Programs without iterations, or with few in a long window: inference, evaluation, preparation of data. The thread
+ * that calls the runtime the most stands for the loop. Only what it computes counts as its own code: one that sleeps
+ * may have nothing to do.
  */
 #include "feature/findings/rules.h"
 
@@ -144,7 +145,7 @@ int make_alone(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	const struct alone_thread *best;
 	size_t n, i;
 	const struct mxbpf_agg_line *l = lines_rows(m, &n);
-	int err = f->loop.n || !f->python ? 0 : sum_threads(m, &index, &threads);
+	int err = f->loop.covers > FACTS_COVERED_LEAST || !f->python ? 0 : sum_threads(m, &index, &threads);
 	uint64_t all = 0;
 
 	best = err ? NULL : choose_thread(&threads, mdl_target_of(s).pid);
