@@ -5,7 +5,7 @@ import gc
 import ranks
 
 FINDING = {'straggler', 'late_rank'}
-ALSO = {'exchange', 'own_threads'}
+TWIN = False
 
 
 def ready(late):

@@ -6,7 +6,8 @@ import tempfile
 import ranks
 
 FINDING = {'straggler', 'late_rank'}
-ALSO = {'exchange', 'own_threads'}
+SAYS = 'the disk (fsync)'
+TWIN = False
 
 
 def step(late, n, loss):

@@ -5,7 +5,8 @@ import torch
 import ranks
 
 FINDING = {'straggler', 'late_rank'}
-ALSO = {'exchange', 'own_threads'}
+SAYS = 'data loader'
+TWIN = False
 
 
 class Images(torch.utils.data.Dataset):
@@ -17,7 +18,7 @@ class Images(torch.utils.data.Dataset):
 
     def __getitem__(self, i):
         if self.late:
-            sum(k * k for k in range(10000))  # CAUSE
+            sum(k * k for k in range(30000))  # CAUSE
         return torch.zeros(256)
 
 

@@ -7,7 +7,8 @@ import time
 import ranks
 
 FINDING = {'straggler', 'late_rank'}
-ALSO = {'exchange', 'own_threads'}
+SAYS = 'another thread'
+TWIN = False
 
 
 class Slow(logging.Handler):

@@ -7,7 +7,8 @@ import sys
 import ranks
 
 FINDING = {'straggler', 'late_rank'}
-ALSO = {'exchange', 'own_threads'}
+SAYS = 'cruncher'
+TWIN = False
 
 
 def ready(late):

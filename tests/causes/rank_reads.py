@@ -7,7 +7,8 @@ import tempfile
 import ranks
 
 FINDING = {'straggler', 'late_rank'}
-ALSO = {'exchange', 'own_threads'}
+SAYS = 'the disk'
+TWIN = False
 
 
 def step(late, n, loss):

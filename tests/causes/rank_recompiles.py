@@ -5,6 +5,7 @@ import torch
 import ranks
 
 FINDING = {'straggler', 'late_rank', 'compiling'}
+SAYS = 'compiles'
 TWIN = False
 
 for limit in ('recompile_limit', 'accumulated_recompile_limit'):

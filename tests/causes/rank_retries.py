@@ -5,7 +5,8 @@ import time
 import ranks
 
 FINDING = {'straggler', 'late_rank', 'exceptions'}
-ALSO = {'exchange', 'own_threads'}
+SAYS = 'sleeps'
+TWIN = False
 
 
 def fetch(n):

@@ -8,7 +8,7 @@ import torch
 import ranks
 
 FINDING = {'straggler', 'late_rank'}
-ALSO = {'exchange', 'own_threads'}
+TWIN = False
 
 
 def step(late, n, loss):

@@ -5,7 +5,8 @@ import os
 import ranks
 
 FINDING = {'straggler', 'late_rank'}
-ALSO = {'exchange', 'own_threads'}
+SAYS = 'throttled'
+TWIN = False
 
 OF_CPU = '/sys/fs/cgroup/cpu'
 OLD = os.path.exists(f'{OF_CPU}/cgroup.procs')

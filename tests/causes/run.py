@@ -3,11 +3,12 @@
 """Points mxbpf, as a user types it, at jobs with a planted cause and at their healthy twins, and compares its findings with the
 cause.
 
-usage: run.py [--runs N] [--seconds S] NAME...       or "all"; NAME.py is a file of this folder
+usage: run.py [--runs N] [--seconds S] [--view late|launcher|job] NAME...       or "all"; NAME.py is a file of this folder
 
 A program says in its head what is right:
   FINDING = 'key' or {'key', ...}   one of these must be the first or second finding, and must name the line of the program that ends
                                     with "# CAUSE", if there is one; the twin must not have it
+  SAYS = 'words'                    the sentence of that finding has them
   ALSO = {'key', ...}               findings that both may have beside it, because they are true of both
   OPTIONS = ['--sched']             of mxbpf
   PYTHON = 'mxnet'                  the job needs MXNet, not PyTorch
@@ -41,11 +42,12 @@ class Job:
             text = f.read()
         said = {}
         for node in ast.parse(text).body:
-            if isinstance(node, ast.Assign) and node.targets[0].id in ('FINDING', 'ALSO', 'OPTIONS', 'PYTHON', 'RUN', 'TWIN'):
+            if isinstance(node, ast.Assign) and node.targets[0].id in ('FINDING', 'SAYS', 'ALSO', 'OPTIONS', 'PYTHON', 'RUN', 'TWIN'):
                 said[node.targets[0].id] = ast.literal_eval(node.value)
         finding = said['FINDING']
         self.finding = {finding} if isinstance(finding, str) else set(finding)
         self.also = set(said.get('ALSO', ()))
+        self.says = said.get('SAYS', '')
         self.options = said.get('OPTIONS', [])
         self.python = os.environ['PYTHON' if said.get('PYTHON') == 'mxnet' else 'PYTHON_TORCH']
         self.env = said.get('RUN', {})
@@ -64,6 +66,8 @@ class Job:
             return 'the first two findings are others'
         if self.lines and not any(line in f['text'] + (f['evidence'] or '') for f in best for line in self.lines):
             return f'the line is not {self.lines[0]}'
+        if not any(self.says in f['text'] for f in best):
+            return f'it does not say "{self.says}"'
         if pid and not any(f'rocess {pid}' in f['text'] + (f['evidence'] or '') for f in best):
             return f'it is not about process {pid}'
         return ''
@@ -83,7 +87,7 @@ def end(started):
         started.wait()
 
 
-def look(job, started, seconds):
+def look(job, started, seconds, view):
     """Returns the findings about a job that waits for its line, and the process that they must name, or ''."""
     ready = started.stdout.readline().split()
     if ready[:1] != ['ready']:
@@ -91,7 +95,8 @@ def look(job, started, seconds):
     started.stdin.write('\n')
     started.stdin.flush()
     with tempfile.TemporaryDirectory() as d:
-        code = subprocess.run([os.environ['MXBPF'], '--pid', ready[1], '-d', f'{seconds}s', *job.options, '-o', f'{d}/t.json'],
+        at = {'late': ready[-1:], 'launcher': [str(started.pid)], 'job': [ready[1], '--job']}.get(view, ready[1:2])
+        code = subprocess.run([os.environ['MXBPF'], '--pid', *at, '-d', f'{seconds}s', *job.options, '-o', f'{d}/t.json'],
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120).returncode
         if code not in (0, NO_EVENT):
             sys.exit(f'{job.name}: mxbpf ended with {code}')
@@ -99,13 +104,13 @@ def look(job, started, seconds):
             return json.load(f)['findings'], ' '.join(ready[2:])
 
 
-def judge(job, seconds):
+def judge(job, seconds, view):
     """Both start at once, and the twin waits until the other one is done."""
     both = [job.start(False), job.start(True)] if job.twin else [job.start(False)]
     good = 0
     try:
         for healthy, started in enumerate(both):
-            found, pid = look(job, started, seconds)
+            found, pid = look(job, started, seconds, view)
             end(started)
             wrong = job.alarm(found) if healthy else job.wrong(found, pid)
             good += not wrong
@@ -123,13 +128,14 @@ def main():
     p.add_argument('names', nargs='+', metavar='NAME')
     p.add_argument('--runs', type=int, default=1)
     p.add_argument('--seconds', type=float, default=5)
+    p.add_argument('--view', choices=['first', 'late', 'launcher', 'job'], default='first', help='of ranks: what mxbpf is pointed at')
     args = p.parse_args()
     names = args.names if args.names != ['all'] else sorted(
         os.path.basename(f)[:-3] for f in glob.glob(f'{HERE}/*.py') if os.path.basename(f) not in ('run.py', 'common.py', 'ranks.py'))
     good = total = 0
     for name in names * args.runs:
         job = Job(name)
-        good += judge(job, args.seconds)
+        good += judge(job, args.seconds, args.view)
         total += 1 + job.twin
     print(f'{good} of {total} are right')
     return good != total

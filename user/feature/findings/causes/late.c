@@ -249,7 +249,8 @@ static enum late_state state_of(const struct mdl *m, const struct seen *s)
 	return l.syscall == SYS_futex ? LATE_LOCK : LATE_SLEEPS;
 }
 
-#define STATE_LEAST 6 /* one in so many looks at the line found it so: it also waits for a CPU when that has ended */
+#define DISK_LEAST  16 /* the same for the disk, where a running thread of Python is hardly ever seen */
+#define STATE_LEAST 6  /* one in so many looks at the line found it so: it also waits for a CPU when that has ended */
 
 static int take_lines(const struct mdl *m, const struct ranks *r, unsigned late, struct fact_late *to)
 {
@@ -280,7 +281,7 @@ static int take_lines(const struct mdl *m, const struct ranks *r, unsigned late,
 			states[state_of(m, &s[i])]++;
 	}
 	for (k = LATE_RUNS + 1; k < LATE_STATES; k++)
-		if (states[k] * STATE_LEAST >= to->line.looks &&
+		if (states[k] * (k == LATE_DISK ? DISK_LEAST : STATE_LEAST) >= to->line.looks &&
 		    (to->state == LATE_RUNS || states[k] > states[to->state]))
 			to->state = k;
 	facts_tally_fini(&own);
