@@ -124,4 +124,21 @@ struct mxbpf_touched {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_touched) == 48);
 
+#define MXBPF_NETWORK ((enum mxbpf_kind)90)
+
+/*
+ * Looks at the TCP connections of a rank to an address; of address 0, at all ranks in its network namespace, with the
+ * counters of that. Since 2.3.
+ */
+struct mxbpf_network {
+	struct mxbpf_rec h; /* ts_ns: of the first look */
+	__u64 looks;
+	__u64 flights;	    /* of these, those that found much data sent which had not arrived */
+	__u64 sent, resent; /* TCP segments; of address 0 alone */
+	__u64 bytes;	    /* that all interfaces have received; of address 0 alone */
+	__u32 address;	    /* IPv4, as in /proc/net/tcp; of IPv6, its last 32 bits */
+	__u32 peer;	    /* the rank at the other end, if it is in the same namespace; 0: not known */
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_network) == 64);
+
 #endif

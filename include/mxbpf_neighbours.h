@@ -23,8 +23,10 @@ struct mxbpf_neighbour {
 			     */
 	__u32 rank;	    /* of such a process: its number in a distributed job, plus 1; 0: not known */
 	__u32 cpu;	    /* on which it ran last, plus 1; 0: not known */
+	__u32 only_cpu;	    /* of any process: 1 + the CPU, if its main thread may run on no other one; 0 */
+	__u32 pad;
 };
 #define MXBPF_NEIGHBOUR_BYTES_MIN 48 /* up to comm */
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_neighbour) == 80);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_neighbour) == 88);
 
 #endif

@@ -13,6 +13,7 @@ A program says in its head what is right:
   OPTIONS = ['--sched']             of mxbpf
   PYTHON = 'mxnet'                  the job needs MXNet, not PyTorch
   RUN = {'NAME': 'value'}           environment of the job with the cause, but not of its twin
+  WHO = False                       the finding need not name the process that is late
   TWIN = False                      the twin is another program's, and is not run again
 If it prints two processes behind "ready", mxbpf is pointed at the first one, and the finding must name the second one.
 Prints a line for each run, and exits with 1 if any was wrong.
@@ -42,7 +43,7 @@ class Job:
             text = f.read()
         said = {}
         for node in ast.parse(text).body:
-            if isinstance(node, ast.Assign) and node.targets[0].id in ('FINDING', 'SAYS', 'ALSO', 'OPTIONS', 'PYTHON', 'RUN', 'TWIN'):
+            if isinstance(node, ast.Assign) and node.targets[0].id in ('FINDING', 'SAYS', 'ALSO', 'OPTIONS', 'PYTHON', 'RUN', 'TWIN', 'WHO'):
                 said[node.targets[0].id] = ast.literal_eval(node.value)
         finding = said['FINDING']
         self.finding = {finding} if isinstance(finding, str) else set(finding)
@@ -52,6 +53,7 @@ class Job:
         self.python = os.environ['PYTHON' if said.get('PYTHON') == 'mxnet' else 'PYTHON_TORCH']
         self.env = said.get('RUN', {})
         self.twin = said.get('TWIN', True)
+        self.who = said.get('WHO', True)
         self.lines = [f'{name}.py({n}): ' for n, line in enumerate(text.splitlines(), 1) if line.endswith('# CAUSE')]
 
     def start(self, healthy):
@@ -68,7 +70,7 @@ class Job:
             return f'the line is not {self.lines[0]}'
         if not any(self.says in f['text'] for f in best):
             return f'it does not say "{self.says}"'
-        if pid and not any(f'rocess {pid}' in f['text'] + (f['evidence'] or '') for f in best):
+        if pid and self.who and not any(f'rocess {pid}' in f['text'] + (f['evidence'] or '') for f in best):
             return f'it is not about process {pid}'
         return ''
 

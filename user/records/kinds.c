@@ -331,6 +331,7 @@ static const struct kind kinds[] = {
 			   BYTES(touched),
 			   .ids = {{AT(touched, stack_id), MXBPF_NAME_STACK, 0}},
 			   .of_process = true},
+	[MXBPF_NETWORK] = {.name = "connections of a rank", BYTES(network), .of_process = true},
 	[MXBPF_TABLE] = {.name = "rows of a table", BYTES(table), .cells = true, .fits = fits_table},
 	[MXBPF_AGG_LINE] = {.name = "row of lines",
 			    .of_process = true,

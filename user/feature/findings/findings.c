@@ -21,6 +21,7 @@ const struct finding_cause finding_causes[] = {
 	{make_alone, rules_alone},
 	{make_polling, rules_polling},
 	{make_exceptions, rules_exceptions},
+	{NULL, rules_common}, {make_hang, rules_hang}, {make_network, rules_network}, {make_pinned, rules_pinned},
 	{NULL, NULL},
 };
 /* clang-format on */

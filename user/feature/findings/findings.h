@@ -384,7 +384,9 @@ struct finding_cause {
 };
 extern const struct finding_cause finding_causes[]; /* ends with rules NULL */
 int make_hang(struct mdl *m, const struct mdl_session *s, struct facts *f);
-extern const struct finding_rule rules_hang[];
+int make_network(struct mdl *m, const struct mdl_session *s, struct facts *f);
+int make_pinned(struct mdl *m, const struct mdl_session *s, struct facts *f);
+extern const struct finding_rule rules_hang[], rules_network[], rules_pinned[];
 const struct finding_rule *finding_rule_of(const char *key); /* NULL: there is none */
 
 #define FINDINGS_MAX	   7 /* that are said */

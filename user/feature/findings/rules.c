@@ -425,7 +425,7 @@ static void straggler_evidence(const struct facts *f, struct buf *b)
 	rules_put_regular(f, b);
 }
 
-static double even_exchange_share(const struct facts *f)
+double rules_exchange_share(const struct facts *f)
 {
 	return f->last_rank || f->collective.late.share * 2 >= exchange_share(f) ? 0 : exchange_share(f);
 }
@@ -656,7 +656,7 @@ const struct finding_rule rules_common[] = {
 	 .advice = "All processes of a job wait for the slowest one in each exchange. Give that rank no more work than the "
 		   "others have: the same number and length of samples, no evaluation or checkpoint of its own, and a "
 		   "machine that is as fast and as free."},
-	{.key = "exchange", .all_records = true, .full_gpu = true, .least = 0.2, .share = even_exchange_share, .say = exchange_say,
+	{.key = "exchange", .all_records = true, .full_gpu = true, .least = 0.2, .share = rules_exchange_share, .say = exchange_say,
 	 .next_of = next_exchange,
 	 .advice = "The processes of a job wait for the slowest of them and for the network. Compare the processes, exchange "
 		   "less often or in larger parts, and let the exchange run beside the backward pass."},

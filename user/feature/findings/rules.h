@@ -13,6 +13,8 @@
 extern const struct finding_rule rules_common[]; /* rules.c */
 
 /* causes/ */
+int make_pinned(struct mdl *m, const struct mdl_session *s, struct facts *f);
+int make_network(struct mdl *m, const struct mdl_session *s, struct facts *f);
 int make_late(struct mdl *m, const struct mdl_session *s, struct facts *f);
 int make_hang(struct mdl *m, const struct mdl_session *s, struct facts *f);
 int make_backlog(struct mdl *m, const struct mdl_session *s, struct facts *f);
@@ -48,6 +50,8 @@ RULE(rules_stopped);
 /* The share of all CPU time that processes take which are not of the job. */
 double rules_others_share(const struct facts *f);
 #define RULES_OTHERS_LEAST 0.1 /* of all CPU time: neighbours that took less have not caused much waiting */
+
+double rules_exchange_share(const struct facts *f); /* rules.c: while no rank is late */
 
 /* rules_collective.c */
 RULE(rules_late);

@@ -69,6 +69,11 @@ const struct mxbpf_agg_line *lines_rows(const struct mdl *m, size_t *n)
 	return mdl_table_rows(m, &feature_lines, &lines_table, n);
 }
 
+const struct mxbpf_network *network_rows(const struct mdl *m, size_t *n)
+{
+	return mdl_table_rows(m, &feature_lines, &network_table, n);
+}
+
 static int lines_emit(const struct mdl *m, struct buf *out)
 {
 	size_t n;
@@ -107,7 +112,7 @@ const struct mdl_feature feature_lines = {
 	.session = &lines_session,
 	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_LOOK, fold_look}, {MXBPF_COLLECTOR, fold_collector}},
-	.tables = {{&lines_table, MXBPF_AGG_LINE}},
+	.tables = {{&lines_table, MXBPF_AGG_LINE}, {&network_table, MXBPF_NETWORK}},
 	.emit = lines_emit,
 	.copy = lines_copy,
 	.fini = lines_fini,

@@ -14,8 +14,12 @@ extern const struct view_sheet sheet_lines;
 
 extern const struct tbl_def lines_table; /* of struct mxbpf_agg_line */
 
+extern const struct tbl_def network_table; /* of struct mxbpf_network */
+
 /* Rows of a model, in no order; *n their number. Borrowed until the next record is folded. */
 const struct mxbpf_agg_line *lines_rows(const struct mdl *m, size_t *n);
+/* Looks at the connections of ranks, in no order; *n their number. Borrowed as above. */
+const struct mxbpf_network *network_rows(const struct mdl *m, size_t *n);
 /* Single looks, in no order, the newest 16,384; *n their number. Borrowed as above. */
 const struct mxbpf_look *lines_looks(const struct mdl *m, size_t *n);
 

@@ -8,6 +8,7 @@
 #include "feature/lines/lines.h"
 #include "feature/lines/load_faults.h"
 #include "feature/lines/load_native.h"
+#include "feature/lines/load_network.h"
 #include "feature/lines/load_ranks.h"
 #include "feature/resident/resident.h"
 #include "session/feature.h"
@@ -64,6 +65,7 @@ struct state {
 	struct ranks *ranks;	     /* NULL: none can be found */
 	struct touches *touches;     /* NULL: no process with Python was found yet, or page faults cannot be sampled */
 	bool touches_tried;
+	struct network *network;
 	struct hash frames; /* (tid, tgid) -> 1 + place in opens, of the present look */
 	struct buf opens;   /* struct mxbpf_frame, the innermost of each thread */
 	struct buf recs;    /* of the present look */
@@ -198,6 +200,19 @@ static bool lines_stays(const struct process *p)
 	return p->rank && !p->of && p->tgt && tgt_alive(p->tgt);
 }
 
+/* The connections of ranks, if there is more than one. */
+static void watch_network(struct state *l)
+{
+	unsigned i, ranks = 0;
+
+	for (i = 0; i < l->nprocesses; i++)
+		ranks += l->processes[i]->rank || l->processes[i]->place.number;
+	network_forget(l->network);
+	for (i = 0; i < l->nprocesses && ranks > 1; i++)
+		if (l->processes[i]->rank || l->processes[i]->place.number)
+			network_watch(l->network, l->processes[i]->pid);
+}
+
 /* Lists the processes that were asked for with all that descends from them, and other ranks; drops what has ended. */
 static void list_processes(struct state *l, bool thorough)
 {
@@ -224,6 +239,7 @@ static void list_processes(struct state *l, bool thorough)
 			process_free(l, l->processes[i]);
 	}
 	l->nprocesses = kept;
+	watch_network(l);
 }
 
 static void on_open(void *ctx, const struct att_open *o)
@@ -497,6 +513,7 @@ static void lines_look(struct state *l, bool last)
 	}
 	if (l->touches)
 		touches_look(l->touches, last, &l->recs);
+	network_look(l->network, &l->recs);
 	if (l->recs.len && att_active_since_ns(l->ses->first->att))
 		ses_keep(l->ses, l->recs.data, l->recs.len, 0);
 }
@@ -541,6 +558,7 @@ static int lines_start(struct session *ses, struct err *e)
 
 	l->ses = ses;
 	l->ranks = ranks_new(ses_root(ses), ses->targets[0].plan.adp);
+	l->network = network_new();
 	l->wake = eventfd(0, EFD_CLOEXEC);
 	err = l->wake < 0 ? -errno : thread_start(&l->thread, lines_run, l);
 	if (!err)
@@ -549,6 +567,7 @@ static int lines_start(struct session *ses, struct err *e)
 	if (l->wake >= 0)
 		close(l->wake);
 	ranks_free(l->ranks);
+	network_free(l->network);
 	return err_set(e, ERR_RUNTIME, err, "cannot start the thread that samples lines of Python: %s", strerror(-err));
 }
 
@@ -569,6 +588,7 @@ static void lines_end(struct session *ses)
 		process_free(l, l->processes[i]);
 	ranks_free(l->ranks);
 	touches_free(l->touches);
+	network_free(l->network);
 	hash_fini(&l->frames);
 	buf_fini(&l->opens);
 	buf_fini(&l->recs);

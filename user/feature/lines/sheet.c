@@ -70,6 +70,28 @@ static const struct tbl_column columns[] = {
 	{0},
 };
 
+#undef ROW
+#define ROW struct mxbpf_network
+static const struct tbl_column network_columns[] = {
+	{.stored = "pid", .type = TBL_PID, KEY_AT(h.tgid)},
+	{.stored = "address", .type = TBL_COUNT, KEY_AT(address)},
+	{.stored = "peer", .type = TBL_COUNT, KEY_AT(peer)},
+	{.stored = "first_ns", .type = TBL_MOMENT, MIN_AT(h.ts_ns)},
+	{.stored = "looks", .type = TBL_COUNT, SUM_AT(looks)},
+	{.stored = "flights", .type = TBL_COUNT, SUM_AT(flights)},
+	{.stored = "sent", .type = TBL_COUNT, SUM_AT(sent)},
+	{.stored = "resent", .type = TBL_COUNT, SUM_AT(resent)},
+	{.stored = "bytes", .type = TBL_COUNT, SUM_AT(bytes)},
+	{0},
+};
+const struct tbl_def network_table = {.name = "network",
+				      .row_bytes = sizeof(struct mxbpf_network),
+				      .max_rows = ROWS_MAX,
+				      .of_process = true,
+				      .columns = network_columns};
+#undef ROW
+#define ROW struct row
+
 const struct tbl_def lines_table = {.name = "lines",
 				    .row_bytes = sizeof(struct mxbpf_agg_line),
 				    .max_rows = ROWS_MAX,

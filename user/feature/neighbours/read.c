@@ -162,15 +162,18 @@ static uint64_t runq_of(pid_t pid)
 	return sum;
 }
 
-/* By its affinity, which a cpuset narrows. */
-static unsigned cpus_of(pid_t pid)
+/* By its affinity, which a cpuset narrows. *only: 1 + the CPU, if it is a single one; otherwise 0. */
+static unsigned cpus_of(pid_t pid, uint32_t *only)
 {
 	cpu_set_t *set = CPU_ALLOC(CPUS_MAX);
 	const size_t bytes = CPU_ALLOC_SIZE(CPUS_MAX);
-	unsigned n = 0;
+	unsigned n = 0, cpu = 0;
 
 	if (set && !sched_getaffinity(pid, bytes, set))
 		n = (unsigned)CPU_COUNT_S(bytes, set);
+	while (n == 1 && !CPU_ISSET_S(cpu, bytes, set))
+		cpu++;
+	*only = n == 1 ? 1 + cpu : 0;
 	CPU_FREE(set);
 	return n;
 }
@@ -290,7 +293,8 @@ int neighbours_end(struct neighbours *n, struct buf *out)
 		r.elapsed_ns = now_ns - n->began_ns;
 		r.job = p->root != 0;
 		r.root = (uint32_t)p->root;
-		r.cpus = p->named ? cpus_of(p->pid) : 0;
+		r.cpus = cpus_of(p->pid, &r.only_cpu);
+		r.cpus = p->named ? r.cpus : 0;
 		r.cpu = p->cpu + 1;
 		r.rank = p->named ? rank_of(p->pid) : 0;
 		r.throttled_ns = p->throttled_ns > before->throttled_ns ? p->throttled_ns - before->throttled_ns : 0;

@@ -142,7 +142,27 @@ struct cause_polling {
 	struct fact_line line;
 };
 
+/* network.c: what ranks have sent to each other and what has not arrived. looks 0: nothing is known. */
+struct network_facts {
+	uint64_t looks, sent, resent;
+	double flight;		     /* share of the looks: much data is on its way */
+	double bytes;		     /* a second, that all interfaces of the ranks' network receive */
+	uint32_t from, to;	     /* the ranks between which it is the most often; 0: no process is known */
+	uint32_t address;	     /* of the latter, as in struct mxbpf_network */
+	double pair;		     /* share of the looks */
+	unsigned from_rank, to_rank; /* 1 + number; 0: not known */
+};
+
+/* pinned.c: processes of the job that may run on one CPU alone. n 0: they have more, or do not wait for it. */
+struct pinned_facts {
+	unsigned n, of, cpu; /* processes on that CPU; of so many with a loop or rank; its number */
+	double share;	     /* of the time: threads of the job wait for it */
+	double idle;	     /* CPUs of the machine that are idle */
+};
+
 struct cause_facts {
+	struct pinned_facts pinned;
+	struct network_facts network;
 	/* The thread that spends the most of its time in handlers of exceptions (exceptions.c). */
 	struct {
 		double share; /* of its samples */

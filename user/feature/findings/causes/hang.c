@@ -139,15 +139,16 @@ static struct rank *rank_of(struct job *j, const struct mxbpf_agg_line *l)
 	return &j->ranks[j->n++];
 }
 
-/* Main threads of ranks: of those that the session does not profile, and of its own that have a number. */
-static void sum_looks(const struct mxbpf_agg_line *l, size_t n, const struct facts *f, struct job *j)
+/* Main threads of ranks: of those that the session does not profile, of its own that have a number, and of its target.
+ */
+static void sum_looks(const struct mxbpf_agg_line *l, size_t n, uint32_t own, struct job *j)
 {
 	struct rank *r;
 	unsigned k;
 	size_t i;
 
 	for (i = 0; i < n; i++) {
-		if (!l[i].main || !(l[i].rank || l[i].number || (f->loop.tgid && l[i].h.tgid == f->loop.tgid)))
+		if (!l[i].main || !(l[i].rank || l[i].number || l[i].h.tgid == own))
 			continue;
 		r = rank_of(j, &l[i]);
 		if (!r)
@@ -341,8 +342,9 @@ int make_hang(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	const struct mxbpf_agg_line *l = lines_rows(m, &n);
 	unsigned i;
 
-	(void)s;
-	sum_looks(l, n, f, &j);
+	if (f->loop.n || f->op_calls) /* samples can find the same line in each iteration */
+		return 0;
+	sum_looks(l, n, s->pid, &j);
 	for (i = 0; i < j.n; i++) {
 		place_rank(m, &j.ranks[i]);
 		j.counts[j.ranks[i].place]++;
