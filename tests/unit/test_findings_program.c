@@ -453,8 +453,76 @@ static void test_deep(void)
 	}
 }
 
+#define REDUCING                                                                                                       \
+	"torch/distributed/distributed_c10d.py(3252): all_reduce\n/app/train.py(18): step\n/app/train.py(30): "        \
+	"<module>"
+#define SENDING	 "torch/distributed/distributed_c10d.py(2901): broadcast\n/app/train.py(31): <module>"
+#define CLEANING "/app/train.py(5): upload"
+
+/* Samples of the main thread of a rank of four on this machine, all of them on one stack, asleep. */
+static void stands(unsigned number, const char *text, uint64_t count)
+{
+	struct mxbpf_agg_line l = {
+		.h = {.kind = MXBPF_AGG_LINE, .size = sizeof(l), .tgid = PID + number, .ts_ns = 1000 * MS},
+		.stack_id = stack(text),
+		.count = count,
+		.tid = PID + number,
+		.syscall = SYS_futex,
+		.sleeps = MXBPF_SLEEP_ANY,
+		.main = 1,
+		.rank = number > 0,
+		.number = (uint16_t)(1 + number),
+		.local_ranks = 4,
+		.local = (uint8_t)number,
+	};
+
+	feed(&l);
+}
+
+/* Three ranks stand in all_reduce, and the fourth one somewhere else; NULL: there is no such process. */
+static const char *hangs(const char *text)
+{
+	new_model();
+	stands(0, REDUCING, 30);
+	stands(1, REDUCING, 30);
+	stands(3, REDUCING, 30);
+	if (text)
+		stands(2, text, 30);
+	return found();
+}
+
+static bool says(const char *text)
+{
+	return told.n && has(&told.list[0].text, text);
+}
+
+static void test_hang(void)
+{
+	TEST("of a job that stands still, the rank is named that is gone, in another collective, or at its exit")
+	{
+		CHECK(!strcmp(hangs(NULL), "hang") &&
+		      says("rank 2 is gone, and ranks 0, 1, 3 wait for it in all_reduce at /app/train.py(18): step"));
+		CHECK(!strcmp(hangs(SENDING), "hang") &&
+		      says("rank 2 (process 102) is in another collective, broadcast at /app/train.py(31): <module>"));
+		CHECK(!strcmp(hangs(CLEANING), "hang") && says("rank 2 (process 102) has left the loop: it is in the "
+							       "exit of its program, at /app/train.py(5): upload"));
+	}
+	TEST("a job does not stand still while one of its ranks goes from line to line, or while no rank is in a "
+	     "collective")
+	{
+		hangs(SENDING);
+		stands(2, "/app/train.py(32): <module>", 5);
+		CHECK(is_silent());
+		new_model();
+		stands(0, "/app/train.py(30): <module>", 30);
+		stands(1, "/app/train.py(30): <module>", 30);
+		CHECK(is_silent());
+	}
+}
+
 int main(void)
 {
+	test_hang();
 	test_lock();
 	test_compiler();
 	test_rest();
