@@ -21,6 +21,11 @@ judge() { python3 "$REPO/tests/causes/run.py" "$@"; }
 	judge --seconds 3 polling polling_spins
 }
 
+# bats test_tags=alone
+@test "In a server without iterations the interpreter lock and the lock of logging are named with their lines" {
+	judge --seconds 3 gil_server lock_logging
+}
+
 # deadlock_of KIND JQ-CONDITION: mxbpf now finds what the program says.
 deadlock_of() {
 	start_ready locks "$PYTHON_TORCH" "$REPO/tests/now/deadlocks.py" "$1" >/dev/null

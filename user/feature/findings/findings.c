@@ -22,6 +22,7 @@ const struct finding_cause finding_causes[] = {
 	{make_polling, rules_polling},
 	{make_exceptions, rules_exceptions},
 	{NULL, rules_common}, {make_hang, rules_hang}, {make_network, rules_network}, {make_pinned, rules_pinned},
+	{make_gil, rules_gil},
 	{NULL, NULL},
 };
 /* clang-format on */

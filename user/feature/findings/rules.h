@@ -37,7 +37,9 @@ extern const struct finding_rule rules_exceptions[];
 int make_alone(struct mdl *m, const struct mdl_session *s, struct facts *f);
 extern const struct finding_rule rules_alone[];
 extern const struct finding_rule rules_collector[], rules_polling[];
+extern const struct finding_rule rules_collector[], rules_polling[], rules_gil[];
 int make_collector(struct mdl *m, const struct mdl_session *s, struct facts *f);
+int make_gil(struct mdl *m, const struct mdl_session *s, struct facts *f);
 int make_polling(struct mdl *m, const struct mdl_session *s, struct facts *f);
 
 /* rules_cpus.c */

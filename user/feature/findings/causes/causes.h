@@ -160,7 +160,15 @@ struct pinned_facts {
 	double idle;	     /* CPUs of the machine that are idle */
 };
 
+/* gil.c: threads that wait for the interpreter lock, without iterations; at_once 0: it is not so. */
+struct cause_gil {
+	uint32_t tgid;
+	double at_once;
+	struct fact_line line; /* of those that run */
+};
+
 struct cause_facts {
+	struct cause_gil gil;
 	struct pinned_facts pinned;
 	struct network_facts network;
 	/* The thread that spends the most of its time in handlers of exceptions (exceptions.c). */
