@@ -23,6 +23,7 @@ const struct finding_cause finding_causes[] = {
 	{make_exceptions, rules_exceptions},
 	{NULL, rules_common}, {make_hang, rules_hang}, {make_network, rules_network}, {make_pinned, rules_pinned},
 	{make_gil, rules_gil},
+	{NULL, rules_common}, {make_collector, rules_collector}, {make_polling, rules_polling}, {make_gil, rules_gil},
 	{NULL, NULL},
 };
 /* clang-format on */
