@@ -44,7 +44,7 @@ struct mxbpf_agg_line {
 	__u8 local_ranks; /* of the job on this machine; 0: not known */
 	__u8 on;	  /* enum mxbpf_on */
 	__u32 of;	  /* its parent, if that is sampled as well; 0: it is not */
-	__u8 handles;	  /* number of the exception that it handled, py_exception_name(); 0: none, or not known */
+	__u8 handles;	  /* number of the exception that it handled, exception_name(); 0: none, or not known */
 	__u8 pad[3];
 };
 #define MXBPF_AGG_LINE_BYTES_MIN 56 /* records of earlier versions */

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "base/exception.h"
+
 #define MINOR_VALUE 11 /* before this version an entry has the type first, then the exception */
 #define TYPE_OF	    8
 #define TYPE_NAME   24 /* in a type object */
@@ -15,55 +17,6 @@
 #define NESTED_MAX  8 /* entries: generators have their own */
 #define BASES_MAX   16
 #define NAME_BYTES  24
-
-/* The place in the list is the number, which recordings have. */
-static const char *const names[] = {
-	NULL,
-	"Exception",
-	"ArithmeticError",
-	"AssertionError",
-	"AttributeError",
-	"BlockingIOError",
-	"BrokenPipeError",
-	"ConnectionError",
-	"ConnectionAbortedError",
-	"ConnectionRefusedError",
-	"ConnectionResetError",
-	"EOFError",
-	"FileExistsError",
-	"FileNotFoundError",
-	"ImportError",
-	"IndexError",
-	"InterruptedError",
-	"KeyError",
-	"MemoryError",
-	"ModuleNotFoundError",
-	"NotImplementedError",
-	"OSError",
-	"OverflowError",
-	"PermissionError",
-	"RuntimeError",
-	"TimeoutError",
-	"TypeError",
-	"UnicodeDecodeError",
-	"ValueError",
-	"ZeroDivisionError",
-};
-
-const char *py_exception_name(uint8_t number)
-{
-	return number < sizeof(names) / sizeof(names[0]) ? names[number] : NULL;
-}
-
-static uint8_t number_of(const char *name)
-{
-	uint8_t i;
-
-	for (i = 1; i < sizeof(names) / sizeof(names[0]); i++)
-		if (!strcmp(name, names[i]))
-			return i;
-	return 0;
-}
 
 static uint8_t number_of_type(const struct py *p, uint64_t type)
 {
@@ -76,7 +29,7 @@ static uint8_t number_of_type(const struct py *p, uint64_t type)
 		if (!py_word(p, type + TYPE_NAME, &at) || tgt_read(p->t, at, name, sizeof(name)))
 			return 0;
 		name[sizeof(name) - 1] = '\0';
-		number = number_of(name);
+		number = exception_number(name);
 		if (number || !strncmp(name, "StopIteration", 13) || !strncmp(name, "StopAsyncIteration", 18) ||
 		    !py_word(p, type + TYPE_BASE, &type) || !type)
 			return number;

@@ -70,11 +70,10 @@ void py_each_thread(const struct py *p, void (*fn)(void *ctx, const struct py_th
 /* Reads the stack of such a thread soon after, as py_thread_stack() does. The thread may run meanwhile. */
 int py_stack_of(const struct py *p, const struct py_thread *t, struct mxbpf_stack *s);
 /*
- * Returns the number of the built-in exception that the thread handles at this moment, or that its exception descends
- * from; 0: it handles none. Exceptions that end a loop do not count.
+ * Returns the number (base/exception.h) of the built-in exception that the thread handles at this moment, or that its
+ * exception descends from; 0: it handles none. Exceptions that end a loop do not count.
  */
 uint8_t py_handles(const struct py *p, const struct py_thread *t);
-const char *py_exception_name(uint8_t number); /* "OSError"; NULL: there is no such number */
 
 /*
  * Reads a part of such a stack, the innermost first: *next is 0 for the first part, and is set for the next one, which

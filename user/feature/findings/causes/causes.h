@@ -176,7 +176,7 @@ struct cause_facts {
 		double share; /* of its samples */
 		uint32_t tgid;
 		uint64_t processes; /* that do so */
-		uint8_t number;	    /* py_exception_name() */
+		uint8_t number;	    /* exception_name() */
 		bool loop, rank;    /* it is the loop's thread; another rank */
 		struct fact_line line;
 	} exceptions;

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "base/exception.h"
 #include "feature/lines/lines.h"
-#include "python/python.h"
 
 #define ALL_OF_IT     0.95 /* of the samples of a thread: it works in the block */
 #define SAMPLES_LEAST 10
@@ -41,7 +41,7 @@ static int sum_handling(const struct mdl *m, struct hash *index, struct buf *thr
 				       .main = l[i].main,
 				       .rank = l[i].rank};
 		add_sat(&t->all, l[i].count);
-		if (!py_exception_name(l[i].handles))
+		if (!exception_name(l[i].handles))
 			continue;
 		add_sat(&t->handles, l[i].count);
 		add_sat(&t->naps,
@@ -69,7 +69,7 @@ static int find_handler(const struct mdl *m, const struct handling *t, struct fa
 	int err = 0;
 
 	for (i = 0; !err && i < n; i++) {
-		if (l[i].h.tgid != t->tgid || l[i].tid != t->tid || !py_exception_name(l[i].handles))
+		if (l[i].h.tgid != t->tgid || l[i].tid != t->tid || !exception_name(l[i].handles))
 			continue;
 		add_sat(&numbers[l[i].handles], l[i].count);
 		text = lines_of_program(m, l[i].stack_id, &len);
@@ -126,7 +126,7 @@ static void exceptions_say(const struct facts *f, struct buf *b)
 		   : f->cause.exceptions.rank ? "Another rank"
 		   : f->loop.n		      ? "A worker"
 					      : "The program",
-		   py_exception_name(f->cause.exceptions.number), 100 * f->cause.exceptions.share);
+		   exception_name(f->cause.exceptions.number), 100 * f->cause.exceptions.share);
 	if (!f->cause.exceptions.loop)
 		buf_printf(b, " (process %" PRIu32 ")", f->cause.exceptions.tgid);
 	buf_printf(b, ": %s", f->cause.exceptions.line.text);
