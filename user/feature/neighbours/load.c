@@ -6,6 +6,7 @@
 #include "feature/neighbours/read.h"
 #include "session/feature.h"
 #include "session/priv.h"
+#include "target/labels.h"
 #include "targets/targets.h"
 
 /* The state of the feature. NULL: not started, or ended. */
@@ -19,9 +20,17 @@ static bool is_root(const void *session, pid_t pid)
 	return ses_is_root(session, pid);
 }
 
+static uint32_t number_of(pid_t pid)
+{
+	struct tgt_labels l;
+
+	tgt_peek_labels(pid, &l);
+	return (uint32_t)(l.rank + 1);
+}
+
 static int neighbours_start(struct session *ses, struct err *e)
 {
-	const struct neighbours_job job = {is_root, ses};
+	const struct neighbours_job job = {is_root, number_of, tgt_peek_cgroup, ses};
 
 	*begun(ses) = neighbours_begin(&job);
 	return *begun(ses) ? 0 : err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");

@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "mxbpf_neighbours.h"
-#include "target/labels.h"
 
 #define THREADS_MAX   1024 /* of a process; the wait of others is not read */
 #define CPUS_MAX      8192
@@ -179,7 +178,7 @@ static unsigned cpus_of(pid_t pid, uint32_t *only)
 }
 
 /* For how long the control group of a process was throttled, over all CPUs. */
-static uint64_t throttled_of(pid_t pid)
+static uint64_t throttled_of(const struct neighbours_job *job, pid_t pid)
 {
 	struct buf text = {0};
 	char path[PATH_MAX], word[64], *at;
@@ -188,7 +187,7 @@ static uint64_t throttled_of(pid_t pid)
 	bool old;
 	FILE *f;
 
-	at = tgt_peek_cgroup(pid, &text) ? NULL : (char *)text.data;
+	at = job->cgroup(pid, &text) ? NULL : (char *)text.data;
 	old = at && (strstr(at, ":cpu:/") || strstr(at, ":cpu,"));
 	at = old ? strstr(at, strstr(at, ":cpu:/") ? ":cpu:/" : ":cpu,") : at ? strstr(at, "0::/") : NULL;
 	at = at ? strchr(at, '/') : NULL;
@@ -229,16 +228,8 @@ static void read_waits(const struct neighbours_job *job, struct buf *processes, 
 			;
 		p->named = p->root || k < n;
 		p->runq_ns = p->named ? runq_of(p->pid) : 0;
-		p->throttled_ns = p->named ? throttled_of(p->pid) : 0;
+		p->throttled_ns = p->named ? throttled_of(job, p->pid) : 0;
 	}
-}
-
-static uint32_t rank_of(pid_t pid)
-{
-	struct tgt_labels l;
-
-	tgt_peek_labels(pid, &l);
-	return (uint32_t)(l.rank + 1);
 }
 
 struct neighbours *neighbours_begin(const struct neighbours_job *job)
@@ -296,7 +287,7 @@ int neighbours_end(struct neighbours *n, struct buf *out)
 		r.cpus = cpus_of(p->pid, &r.only_cpu);
 		r.cpus = p->named ? r.cpus : 0;
 		r.cpu = p->cpu + 1;
-		r.rank = p->named ? rank_of(p->pid) : 0;
+		r.rank = p->named ? n->job.rank(p->pid) : 0;
 		r.throttled_ns = p->throttled_ns > before->throttled_ns ? p->throttled_ns - before->throttled_ns : 0;
 		r.runq_ns = p->runq_ns > before->runq_ns ? p->runq_ns - before->runq_ns : 0;
 		snprintf(r.comm, sizeof(r.comm), "%.14s", p->comm);

@@ -12,6 +12,8 @@ struct neighbours;
 /* Says whether a process and all that descends from it are of the job. */
 struct neighbours_job {
 	bool (*is)(const void *ctx, pid_t pid);
+	uint32_t (*rank)(pid_t pid);		    /* its number in a distributed job, plus 1; 0: not known */
+	int (*cgroup)(pid_t pid, struct buf *text); /* as tgt_peek_cgroup() */
 	const void *ctx;
 };
 
