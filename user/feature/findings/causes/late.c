@@ -208,8 +208,8 @@ static void count_rounds(const struct mdl *m, struct ranks *r)
 
 #define LATE_LEAST  0.08 /* share of the rounds by which a rank is late more often than any other one */
 #define LATE_ERRORS 2.5	 /* standard errors of that difference */
-#define LATE_ROWS   3	 /* it comes so often, or is nearly always so */
-#define LATE_ALWAYS 0.7
+#define LATE_ROWS   3	 /* it comes so often, or takes a large part of the time */
+#define LATE_ALWAYS 0.4
 
 /* The rounds in which a rank is late while another one waits, less the opposite, for the one with the least of them. */
 static double late_more(const struct ranks *r, unsigned a)
