@@ -473,7 +473,6 @@ static void stands(unsigned number, const char *text, uint64_t count)
 		.rank = number > 0,
 		.number = (uint16_t)(1 + number),
 		.local_ranks = 4,
-		.local = (uint8_t)number,
 	};
 
 	feed(&l);

@@ -7,10 +7,11 @@
 #include <string.h>
 
 /* clang-format off */
+/* A late rank is said by a common rule, with what the causes before it have found of that rank. */
 const struct finding_cause finding_causes[] = {
-	{make_late, rules_common},
 	{make_collector, rules_collector},
 	{make_paging, rules_paging},
+	{make_late, rules_common},
 	{make_copied, rules_copied},
 	{make_trend, rules_trend},
 	{make_debug_modes, rules_debug_modes},
@@ -21,9 +22,9 @@ const struct finding_cause finding_causes[] = {
 	{make_alone, rules_alone},
 	{make_polling, rules_polling},
 	{make_exceptions, rules_exceptions},
-	{NULL, rules_common}, {make_hang, rules_hang}, {make_network, rules_network}, {make_pinned, rules_pinned},
+	{make_network, rules_network},
+	{make_pinned, rules_pinned},
 	{make_gil, rules_gil},
-	{NULL, rules_common}, {make_collector, rules_collector}, {make_polling, rules_polling}, {make_gil, rules_gil},
 	{NULL, NULL},
 };
 /* clang-format on */

@@ -12,35 +12,27 @@
 
 extern const struct finding_rule rules_common[]; /* rules.c */
 
-/* causes/ */
-int make_pinned(struct mdl *m, const struct mdl_session *s, struct facts *f);
-int make_network(struct mdl *m, const struct mdl_session *s, struct facts *f);
-int make_late(struct mdl *m, const struct mdl_session *s, struct facts *f);
-int make_hang(struct mdl *m, const struct mdl_session *s, struct facts *f);
-int make_backlog(struct mdl *m, const struct mdl_session *s, struct facts *f);
-extern const struct finding_rule rules_collector[];
-int make_collector(struct mdl *m, const struct mdl_session *s, struct facts *f);
-int make_paging(struct mdl *m, const struct mdl_session *s, struct facts *f);
-int make_copied(struct mdl *m, const struct mdl_session *s, struct facts *f);
-extern const struct finding_rule rules_paging[], rules_copied[];
-int make_trend(struct mdl *m, const struct mdl_session *s, struct facts *f);
-extern const struct finding_rule rules_trend[];
-int make_debug_modes(struct mdl *m, const struct mdl_session *s, struct facts *f);
-extern const struct finding_rule rules_debug_modes[];
-int make_inside(struct mdl *m, const struct mdl_session *s, struct facts *f);
-extern const struct finding_rule rules_inside[];
-extern const struct finding_rule rules_backlog[], rules_trend[];
-int make_epoch_start(struct mdl *m, const struct mdl_session *s, struct facts *f);
-extern const struct finding_rule rules_debug_modes[], rules_epoch_start[];
-int make_exceptions(struct mdl *m, const struct mdl_session *s, struct facts *f);
-extern const struct finding_rule rules_exceptions[];
-int make_alone(struct mdl *m, const struct mdl_session *s, struct facts *f);
-extern const struct finding_rule rules_alone[];
-extern const struct finding_rule rules_collector[], rules_polling[];
-extern const struct finding_rule rules_collector[], rules_polling[], rules_gil[];
-int make_collector(struct mdl *m, const struct mdl_session *s, struct facts *f);
-int make_gil(struct mdl *m, const struct mdl_session *s, struct facts *f);
-int make_polling(struct mdl *m, const struct mdl_session *s, struct facts *f);
+/* causes/NAME.c */
+#define CAUSE(name)                                                                                                    \
+	extern const struct finding_rule rules_##name[];                                                               \
+	int make_##name(struct mdl *m, const struct mdl_session *s, struct facts *f)
+
+CAUSE(collector);
+CAUSE(paging);
+CAUSE(copied);
+CAUSE(trend);
+CAUSE(debug_modes);
+CAUSE(inside);
+CAUSE(hang);
+CAUSE(backlog);
+CAUSE(epoch_start);
+CAUSE(alone);
+CAUSE(polling);
+CAUSE(exceptions);
+CAUSE(network);
+CAUSE(pinned);
+CAUSE(gil);
+int make_late(struct mdl *m, const struct mdl_session *s, struct facts *f); /* its rules are among the common ones */
 
 /* rules_cpus.c */
 RULE(rules_threads);

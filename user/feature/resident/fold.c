@@ -8,8 +8,8 @@
 #define STACKS_MAX    4096 /* that touch memory; others are left out */
 
 struct state {
-	struct hash index; /* (pid, 0) -> 1 + place in rows */
-	struct buf rows;   /* struct resident */
+	struct hash index;	   /* (pid, 0) -> 1 + place in rows */
+	struct buf rows;	   /* struct resident */
 	struct hash touched_index; /* (stack, pid) -> 1 + place in touched */
 	struct buf touched;	   /* struct mxbpf_touched, one for each stack of a process */
 };

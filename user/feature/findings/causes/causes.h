@@ -42,6 +42,7 @@ struct cause_paging {
 };
 /* Reads it for a process, also for a rank that the session does not profile. tid 0: its main thread. 0 or -ENOMEM. */
 int cause_paging_of(const struct mdl *m, uint32_t tgid, uint32_t tid, struct cause_paging *p);
+bool cause_is_swapping(const struct cause_paging *p);
 
 /* copied.c: child processes that copy the pages that they got from their parent. */
 struct cause_copied {
@@ -127,6 +128,8 @@ struct fact_late {
 	double waits_cpu, waits_more;	 /* of the time that it wants to run, without a CPU; beyond any other rank */
 	bool bound;			 /* to fewer CPUs than any other rank */
 	double throttled;		 /* by its control group, if the others are not */
+	double collects;		 /* share of the time: its garbage collector runs */
+	struct cause_paging paging;
 	/* The process that takes the most of the CPU to which it is bound; cpu plus 1; 0: not bound to one. */
 	uint32_t neighbour, cpu;
 	double neighbour_cpus;

@@ -411,7 +411,9 @@ int make_late(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	if (!to->tgid)
 		return 0;
 	take_cpu(m, to);
-	err = line_beside(m, to->tgid, true, &to->worker);
+	to->collects = causes_collecting(f, to->tgid);
+	err = cause_paging_of(m, to->tgid, 0, &to->paging);
+	err = err ? err : line_beside(m, to->tgid, true, &to->worker);
 	return err ? err : line_beside(m, to->tgid, false, &to->holder);
 }
 
@@ -451,6 +453,30 @@ static void starved_say(const struct fact_late *l, struct buf *b)
 			   l->neighbour_name, l->neighbour, 100 * l->neighbour_cpus, l->cpu - 1);
 	if (l->line.looks)
 		buf_printf(b, "; it stands at %s", l->line.text);
+}
+
+#define COLLECTS_LEAST 0.15 /* of its time */
+
+static bool does_collect(const struct fact_late *l)
+{
+	return l->collects >= COLLECTS_LEAST;
+}
+
+static void collects_say(const struct fact_late *l, struct buf *b)
+{
+	buf_printf(b, "Python's garbage collector runs in it in %.0f%% of the time,", 100 * l->collects);
+	put_at(&l->line, b);
+}
+
+static bool does_swap(const struct fact_late *l)
+{
+	return cause_is_swapping(&l->paging);
+}
+
+static void swaps_say(const struct fact_late *l, struct buf *b)
+{
+	buf_printf(b, "it waits for pages that were swapped out");
+	put_at(&l->line, b);
 }
 
 static bool on_disk(const struct fact_late *l)
@@ -541,9 +567,10 @@ static const struct late_cause {
 	bool (*is)(const struct fact_late *l);
 	void (*say)(const struct fact_late *l, struct buf *b);
 } late_causes[] = {
-	{is_throttled, throttled_say}, {is_starved, starved_say}, {on_disk, disk_say},
-	{does_compile, compiles_say},  {is_loading, loading_say}, {in_lock, lock_say},
-	{does_sleep, sleeps_say},      {runs_more, more_say},	  {runs_line, line_say},
+	{does_collect, collects_say}, {does_swap, swaps_say}, {is_throttled, throttled_say},
+	{is_starved, starved_say},    {on_disk, disk_say},    {does_compile, compiles_say},
+	{is_loading, loading_say},    {in_lock, lock_say},    {does_sleep, sleeps_say},
+	{runs_more, more_say},	      {runs_line, line_say},
 };
 
 void late_put(const struct facts *f, struct buf *b)

@@ -117,7 +117,7 @@ int cause_paging_of(const struct mdl *m, uint32_t tgid, uint32_t tid, struct cau
 #define SWAPPED_PART 20	       /* of the memory, one part of so many is swapped out */
 #define READ_LEAST   (1 << 20) /* bytes a second */
 
-static bool is_swapping(const struct cause_paging *p)
+bool cause_is_swapping(const struct cause_paging *p)
 {
 	return each_second(p->majflt, p->over_ns) >= FAULTS_LEAST && p->read_bytes / FAULT_BYTES <= p->majflt &&
 	       p->swapped_bytes >= p->resident_bytes / SWAPPED_PART && p->swapped_bytes;
@@ -136,7 +136,7 @@ int make_paging(struct mdl *m, const struct mdl_session *s, struct facts *f)
 		if (r->at[0].rank)
 			continue;
 		err = cause_paging_of(m, r->tgid, r->tgid == f->loop.tgid ? f->loop.tid : 0, &one);
-		to = is_swapping(&one)					      ? &f->cause.swapping
+		to = cause_is_swapping(&one)				      ? &f->cause.swapping
 		     : each_second(one.read_bytes, one.over_ns) >= READ_LEAST ? &f->cause.reading
 									      : NULL;
 		if (to && one.waits > to->waits)
