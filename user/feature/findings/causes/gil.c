@@ -56,8 +56,7 @@ static void take_locked(const struct mdl *m, struct hash *index, struct buf *pro
 
 	for (i = 0; i < n; i++) {
 		at = hash_get(index, l[i].h.tgid, 0);
-		if (at && l[i].flags & MXBPF_LOOK_LOCKED && !(l[i].flags & MXBPF_LOOK_CALL) &&
-		    own_line(m, l[i].stack_id, &len))
+		if (at && l[i].flags & MXBPF_LOOK_LOCKED && own_line(m, l[i].stack_id, &len))
 			buf_at(processes, struct process, *at - 1)->locked++;
 	}
 }

@@ -43,7 +43,6 @@ static const struct {
 	{"/pathlib.py(", "exists"},
 	{"/pathlib.py(", "stat"},
 	{"concurrent/futures/_base.py(", "done"},
-	{"/selectors.py(", "select"},
 	{"multiprocessing/", "poll"},
 	{"multiprocessing/", "empty"},
 	{"multiprocessing/", "_poll"},
@@ -100,9 +99,9 @@ static int add_row(const struct mdl *m, struct thread *t, const struct mxbpf_agg
 	text = mdl_text(m, MXBPF_NAME_STACK, l->stack_id, &len);
 	line = lines_of_program(m, l->stack_id, &n);
 	t->looks += l->count;
-	if (!text || !line || l->cls)
+	if (!text || !line || l->cls || facts_is_in_loader(m, l)) /* the loop waits there for batches */
 		return 0;
-	t->asks += asks(text, len) ? l->count : 0;
+	t->asks += !l->sleeps && asks(text, len) ? l->count : 0;
 	if (l->sleeps == MXBPF_SLEEP_ANY && (l->syscall == SYS_clock_nanosleep || l->syscall == SYS_nanosleep))
 		t->naps += l->count;
 	else if (l->sleeps == MXBPF_SLEEP_ANY && l->syscall >= 0 && (l->syscall != SYS_futex || line != text))
