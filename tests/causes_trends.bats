@@ -13,7 +13,7 @@ judge() { python3 "$REPO/tests/causes/run.py" "$@"; }
 
 # bats test_tags=alone
 @test "Iterations that become slower are named with the line that grows, and batches of all lengths are no trend" {
-	judge detach searched_list replay
+	judge detach replay
 }
 
 # bats test_tags=alone

@@ -131,6 +131,20 @@ static int find_grown_line(struct mdl *m, struct facts *f)
 	return f->loop.n ? 0 : facts_owner(m, f, tgid);
 }
 
+/*
+ * In slices a block can be allocated in one and freed beside it, so that memory of the runtime seems to grow. It does
+ * if that of the process grows, and by as much.
+ */
+static void check_slices(struct facts *f, const struct resident *p, int64_t grown)
+{
+	const uint64_t over_ns = p->at[p->n - 1].h.ts_ns - p->at[0].h.ts_ns;
+
+	if (!f->sliced || p->tgid != f->loop.tgid || !f->loop.n || !f->loop.total_ns)
+		return;
+	f->grown_bytes = f->grown_bytes > 0 ? grown : 0;
+	f->grown_over = 1 + (uint64_t)((double)over_ns * (double)f->loop.n / (double)f->loop.total_ns);
+}
+
 /* The process whose resident memory grows the most. */
 int facts_resident(struct mdl *m, struct facts *f)
 {
@@ -145,6 +159,8 @@ int facts_resident(struct mdl *m, struct facts *f)
 		for (k = 0; k < p->n; k++)
 			bytes[k] = (int64_t)(p->at[k].bytes & INT64_MAX);
 		grown = p->n < READINGS_LEAST || p->at[0].rank ? 0 : facts_grown(bytes, p->n);
+		if (p->n)
+			check_slices(f, p, grown);
 		if (grown < SLOW_LEAST || grown <= f->resident.grown_bytes ||
 		    p->at[p->n - 1].h.ts_ns <= p->at[0].h.ts_ns)
 			continue;

@@ -132,14 +132,16 @@ struct inside_tallies {
 	} by[sizeof(callers) / sizeof(callers[0]) + 1];
 };
 
-static int add_look(struct mdl *m, const struct mxbpf_agg_line *l, struct inside_tallies *t)
+static int add_look(struct mdl *m, const struct facts *f, const struct mxbpf_agg_line *l, struct inside_tallies *t)
 {
 	size_t len, i;
 	const char *text = l->stack_id ? mdl_text(m, MXBPF_NAME_STACK, l->stack_id, &len) : NULL, *name;
 	struct inner in = text && !lines_compiler(text, len) ? find_inner(text, len) : (struct inner){.by = NULL};
 	bool outside;
 
-	if (!in.by)
+	/* In slices few samples know in which operator they are, so a forward() looks like code beside its operators.
+	 */
+	if (!in.by || (in.plain && f->sliced && in.by != &callers[OPTIMIZER_STEP]))
 		return 0;
 	if (in.plain && in.super) {
 		t->super += l->count;
@@ -153,6 +155,7 @@ static int add_look(struct mdl *m, const struct mxbpf_agg_line *l, struct inside
 	t->by[i].by = in.by;
 	t->by[i].looks += l->count;
 	t->hooked += outside || in.plain ? 0 : l->count;
+	outside = outside && !(in.plain && f->sliced);
 	return facts_tally_add(outside ? &t->own : in.plain ? &t->calls : &t->hooks, in.line.text, in.line.len, l);
 }
 
@@ -220,7 +223,7 @@ int make_inside(struct mdl *m, const struct mdl_session *s, struct facts *f)
 		if (l[i].rank || !f->loop.tid || l[i].h.tgid != f->loop.tgid || l[i].tid != f->loop.tid)
 			continue;
 		t.all += l[i].count;
-		err = add_look(m, &l[i], &t);
+		err = add_look(m, f, &l[i], &t);
 	}
 	take_inside(&t, f);
 	facts_tally_fini(&t.own);
@@ -248,7 +251,7 @@ static void inside_evidence(const struct facts *f, struct buf *b)
 
 /* clang-format off */
 const struct finding_rule rules_inside[] = {
-	{.key = "code_inside", .explains = "own_code tiny_operators sync_wait", .least = 0.1, .share = inside_share, .say = inside_say,
+	{.key = "code_inside", .explains = "own_code tiny_operators sync_wait", .least = 0.15, .share = inside_share, .say = inside_say,
 	 .evidence = inside_evidence, .next_of = next_inside,
 	 .advice = "The runtime calls this code in each iteration and waits until it returns: a hook, a callback, or a step() that logs. "
 		   "Log every hundredth step only, keep values as tensors until then, and write in another thread, without "

@@ -437,7 +437,9 @@ static int look_for_trend(struct mdl *m, struct facts *f, const struct course *c
 		return 0;
 	t.grown_bytes = trend_memory(m, f);
 	trend_again(m, f, &t);
-	longer = trend_operators(m, f, &t) || (t.again >= AGAIN_LEAST && t.grown_bytes);
+	longer = trend_operators(m, f,
+				 &t); /* two optimizers cut iterations into unequal parts, so it is no proof alone */
+	longer = (longer || t.again >= AGAIN_LEAST) && t.grown_bytes;
 	t.slower = n >= PARTS * EACH_LEAST && ended >= PARTS * EACH_LEAST && becomes_slower(c, ended, &t, &rise);
 	if (!t.slower && !longer)
 		return 0;
