@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A buffer of all samples so far, which each step concatenates. The twin of tests/causes/searched_list.py is its twin, too."""
+"""A buffer of all samples so far, which each step concatenates."""
 import torch
 
 from common import begin, going

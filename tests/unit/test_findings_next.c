@@ -256,6 +256,16 @@ static void test_jobs(void)
 		mdl_free(all);
 	}
 	buf_fini(&jobs);
+	TEST("a worker that ended in the window is of the only job of the session")
+	{
+		begin();
+		rooted(PID, PID);
+		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
+		for (i = 0; i < 20; i++)
+			iteration_of(RANK, i, 10, MXBPF_PART_DATA, 8);
+		CHECK(!findings_jobs(model, &session, &jobs) && buf_count(&jobs, *job) == 1);
+	}
+	buf_fini(&jobs);
 	TEST("processes of a recording that does not say from which they descend are one job, unless they have labels")
 	{
 		begin();

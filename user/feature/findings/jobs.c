@@ -9,19 +9,24 @@
 #include "feature/neighbours/neighbours.h"
 #include "feature/steps/steps.h"
 
-/* The eldest process of the job. In a recording of an earlier version no process has one, and all have 0. */
+/*
+ * The eldest process of the job. In a recording of an earlier version no process has one, and all have 0. One that
+ * ended in the window, as workers do, is of the job if there is only one.
+ */
 static uint32_t root_of(const struct mdl *m, uint32_t tgid)
 {
 	size_t n, i;
 	const struct mxbpf_neighbour *r = neighbours_rows(m, &n);
-	bool known = false;
+	uint32_t only = 0;
+	bool several = false;
 
 	for (i = 0; i < n; i++) {
 		if (r[i].h.tgid == tgid && r[i].root)
 			return (tgid & ~MDL_PID_MASK) | r[i].root; /* of the same host, in a merge */
-		known |= r[i].root != 0;
+		several |= only && r[i].root && r[i].root != only;
+		only = r[i].root ? r[i].root : only;
 	}
-	return known ? tgid : 0;
+	return several ? tgid : only ? (tgid & ~MDL_PID_MASK) | only : 0;
 }
 
 static struct findings_job job_of(const struct mdl *m, const struct mdl_session *s, uint32_t tgid)
