@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
+# bats file_tags=alone
 # Findings about the program's own code in its loop: planted jobs and healthy twins, see tests/causes/run.py.
 
 load helpers
@@ -11,12 +12,10 @@ setup() {
 
 judge() { python3 "$REPO/tests/causes/run.py" --seconds 4 "$@"; }
 
-# bats test_tags=alone
 @test "code of the program that runs inside the optimizer's step or the backward pass is named with its line" {
 	judge inside_step inside_backward
 }
 
-# bats test_tags=alone
 @test "an exception that the program catches and tries again after is named, in the loop, in a worker and in another rank" {
 	judge retries worker_retries rank_retries
 }

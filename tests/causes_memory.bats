@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
+# bats file_tags=alone
 # Findings about memory: their lines, and none on healthy twins (tests/causes/run.py).
 
 load helpers
@@ -11,22 +12,18 @@ setup() {
 
 judge() { python3 "$REPO/tests/causes/run.py" "$@"; }
 
-# bats test_tags=alone
 @test "Workers that copy pages of their parent are named with the line that touches the objects" {
 	judge copied_pages
 }
 
-# bats test_tags=alone
 @test "Files that the page cache has lost are named with the line of the worker that reads them" {
 	judge disk_reads
 }
 
-# bats test_tags=alone
 @test "Memory that a server or a loop keeps is named with its line, and how much of it the runtime holds" {
 	judge kept_objects kept_outside
 }
 
-# bats test_tags=alone
 @test "A process that swaps is named with the line that waits for its pages" {
 	[[ $(stat -fc %T /var/tmp) != tmpfs && ( -w /sys/fs/cgroup/memory/cgroup.procs || -w /sys/fs/cgroup/cgroup.procs ) ]] || skip "no swap file or no control group"
 	judge swapping

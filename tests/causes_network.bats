@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
+# bats file_tags=alone
 # Findings on ranks that wait for the network, for one CPU, or for ever, and none of these on a healthy twin.
 
 load helpers
@@ -11,12 +12,10 @@ setup() {
 
 judge() { python3 "$REPO/tests/causes/run.py" --seconds 4 "$@"; }
 
-# bats test_tags=alone
 @test "a rank that is gone, stopped, at its exit or in another collective is named with the lines of all, and a long step is no hang" {
 	judge rank_dead rank_mismatch rank_leaves rank_stopped
 }
 
-# bats test_tags=alone
 @test "a slow network between ranks, and ranks or threads that share one CPU by their affinity, are findings" {
 	judge rank_link rank_pinned pinned_threads
 }

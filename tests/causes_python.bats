@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
+# bats file_tags=alone
 # Causes that are Python's own: the garbage collector, locks, threads that poll. docs/causes.md describes them.
 
 load helpers
@@ -11,17 +12,14 @@ setup() {
 
 judge() { python3 "$REPO/tests/causes/run.py" "$@"; }
 
-# bats test_tags=alone
 @test "Python's garbage collector is named with the line that makes the objects, also in a late rank" {
 	judge --seconds 4 collector rank_collects
 }
 
-# bats test_tags=alone
 @test "A thread that polls is named with its line, whether it sleeps in between or not" {
 	judge --seconds 3 polling polling_spins
 }
 
-# bats test_tags=alone
 @test "In a server without iterations the interpreter lock and the lock of logging are named with their lines" {
 	judge --seconds 3 gil_server lock_logging
 }

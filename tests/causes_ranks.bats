@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
+# bats file_tags=alone
 # The late rank of four, its line and why it is late, from sessions on another rank, on the late rank and on the launcher.
 
 load helpers
@@ -11,22 +12,18 @@ setup() {
 
 judge() { python3 "$REPO/tests/causes/run.py" "$@"; }
 
-# bats test_tags=alone
 @test "a rank that waits busily in its backward pass is named by another rank, and no rank among four even ones is" {
 	judge rank_spins
 }
 
-# bats test_tags=alone
 @test "a session on another rank says that the late one waits for its loader's workers, a lock of its logging, or the disk" {
 	judge --seconds 4 rank_loader rank_logs rank_fsyncs
 }
 
-# bats test_tags=alone
 @test "a session on the late rank says that its group is throttled" {
 	judge --seconds 4 --view late rank_throttled
 }
 
-# bats test_tags=alone
 @test "a session on the launcher names the neighbour on the CPU to which the late rank is bound" {
 	judge --seconds 4 --view launcher rank_neighbour
 }
