@@ -26,6 +26,14 @@ struct {
 	__uint(max_entries, 1 << 19);
 } faults SEC(".maps");
 
+/* Those that are watched: a number can be that of another process by now. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 96);
+	__type(key, __u32);
+	__type(value, __u8);
+} fault_processes SEC(".maps");
+
 SEC("perf_event") int on_fault(struct bpf_perf_event_data *ctx)
 {
 	struct bpf_pidns_info ids = thread_ids();
@@ -34,7 +42,7 @@ SEC("perf_event") int on_fault(struct bpf_perf_event_data *ctx)
 	__u32 zero = 0;
 
 	room = bpf_map_lookup_elem(&fault_rooms, &zero);
-	if (!room || !current_state(&state))
+	if (!room || !bpf_map_lookup_elem(&fault_processes, &ids.tgid) || !current_state(&state))
 		return 0;
 	frame = state_frame(&room->python, state);
 	if (!frame)

@@ -53,8 +53,9 @@
  *      GPUs and counters of kernels. Their rows in earlier recordings are still read (user/records/old.c).
  * 3.1: more tables that are written so: waits for GPUs, launches of processes, lives of operators, calls of parameter
  *      stores, and calls of CUDA for memory. No release wrote 3.0, whose readers would show these as empty.
- * 3.2: looks at Python's garbage collector and at pages that were touched: MXBPF_COLLECTOR, MXBPF_TOUCHED; more members
- *      of MXBPF_RESIDENT, MXBPF_LOOK and MXBPF_AGG_LINE (mxbpf_lines.h)
+ * 3.2: looks at Python's garbage collector, pages that were touched, connections of ranks: MXBPF_COLLECTOR,
+ *      MXBPF_TOUCHED, MXBPF_NETWORK; modes for debugging, as a table; more members of MXBPF_RESIDENT, MXBPF_LOOK,
+ *      MXBPF_AGG_LINE and MXBPF_NEIGHBOUR
  */
 #define MXBPF_FILE_MAJOR  3
 #define MXBPF_FILE_MINOR  2

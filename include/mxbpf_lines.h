@@ -128,7 +128,7 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_touched) == 48);
 
 /*
  * Looks at the TCP connections of a rank to an address; of address 0, at all ranks in its network namespace, with the
- * counters of that. Since 2.3.
+ * counters of that. Since 3.2.
  */
 struct mxbpf_network {
 	struct mxbpf_rec h; /* ts_ns: of the first look */

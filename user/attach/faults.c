@@ -4,6 +4,8 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -47,7 +49,8 @@ static void choose_maps(struct faults_bpf *skel)
 
 	bpf_object__for_each_map(map, skel->obj)
 	{
-		if (map != skel->maps.fault_rooms && map != skel->maps.faults && !bpf_map__is_internal(map))
+		if (map != skel->maps.fault_rooms && map != skel->maps.faults && map != skel->maps.fault_processes &&
+		    !bpf_map__is_internal(map))
 			bpf_map__set_autocreate(map, false);
 	}
 }
@@ -98,21 +101,47 @@ int faults_open(const struct mxbpf_python *layout, struct faults **out)
 	return err;
 }
 
+bool faults_is_thread(pid_t tgid, pid_t tid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", tgid, tid);
+	return !access(path, F_OK);
+}
+
 void faults_watch(struct faults *f, pid_t tgid, pid_t tid)
 {
+	const uint32_t key = (uint32_t)tgid;
+	const uint8_t yes = 1;
 	unsigned i;
 
 	for (i = 0; i < f->nthreads; i++)
-		if (f->threads[i].tid == tid)
+		if (f->threads[i].tid == tid && f->threads[i].tgid == tgid)
 			return;
-	if (i < FAULTS_THREADS_MAX)
-		f->threads[f->nthreads++] = (struct thread){tgid, tid, faults_attach(f, tid)};
+	if (i == FAULTS_THREADS_MAX ||
+	    bpf_map__update_elem(f->skel->maps.fault_processes, &key, sizeof(key), &yes, sizeof(yes), BPF_ANY))
+		return;
+	f->threads[f->nthreads++] = (struct thread){tgid, tid, faults_attach(f, tid)};
+}
+
+void faults_tidy(struct faults *f)
+{
+	unsigned i, kept = 0;
+
+	for (i = 0; i < f->nthreads; i++)
+		if (faults_is_thread(f->threads[i].tgid, f->threads[i].tid))
+			f->threads[kept++] = f->threads[i];
+		else
+			bpf_link__destroy(f->threads[i].link);
+	f->nthreads = kept;
 }
 
 void faults_forget(struct faults *f, pid_t tgid)
 {
+	const uint32_t key = (uint32_t)tgid;
 	unsigned i, kept = 0;
 
+	bpf_map__delete_elem(f->skel->maps.fault_processes, &key, sizeof(key), 0);
 	for (i = 0; i < f->nthreads; i++)
 		if (f->threads[i].tgid == tgid)
 			bpf_link__destroy(f->threads[i].link);

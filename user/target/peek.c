@@ -183,9 +183,18 @@ uint64_t tgt_peek_private(pid_t pid)
 
 bool tgt_peek_forked(pid_t pid)
 {
+	enum { NOT_EXECUTED = 0x40 }; /* PF_FORKNOEXEC among the flags of the ninth field */
 	struct stat its, parents;
+	struct buf text = {0};
+	const char *end = slurp_proc(pid, "stat", 4096, &text) ? NULL : strrchr(text.data, ')');
+	unsigned flags = 0;
 	char path[64];
 	bool known;
+
+	known = end && sscanf(end, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & NOT_EXECUTED;
+	buf_fini(&text);
+	if (!known)
+		return false;
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
 	known = !stat(path, &its);

@@ -4,28 +4,21 @@
 #include <errno.h>
 #include <string.h>
 
-#define LOOKS_MAX 16384 /* single looks that are kept, the newest, and records of collectors */
-
-/* The newest records of a kind. */
-struct ring {
-	struct buf recs; /* a ring once it is full */
-	size_t oldest;
-};
+#define LOOKS_MAX 16384 /* single looks that are kept, the newest, and records of collectors; at least a half of it */
 
 struct state {
-	struct ring looks, collectors; /* struct mxbpf_look, struct mxbpf_collector */
+	struct buf looks, collectors; /* struct mxbpf_look, struct mxbpf_collector, in order of time */
 };
 
-static int ring_put(struct ring *r, const struct mxbpf_rec *rec, uint16_t bytes)
+static int put_newest(struct buf *recs, const struct mxbpf_rec *rec, uint16_t bytes)
 {
 	struct mxbpf_rec *to;
 
-	if (r->recs.len / bytes < LOOKS_MAX) {
-		to = buf_add(&r->recs, bytes);
-	} else {
-		to = (void *)(r->recs.data + r->oldest * bytes);
-		r->oldest = (r->oldest + 1) % LOOKS_MAX;
+	if (recs->len / bytes >= LOOKS_MAX) {
+		recs->len = (size_t)bytes * LOOKS_MAX / 2;
+		memmove(recs->data, recs->data + recs->len, recs->len);
 	}
+	to = buf_add(recs, bytes);
 	if (!to)
 		return -ENOMEM;
 	memset(to, 0, bytes);
@@ -38,30 +31,30 @@ static int fold_look(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	struct state *state = mdl_state(m, &feature_lines);
 
-	return state ? ring_put(&state->looks, rec, sizeof(struct mxbpf_look)) : -ENOMEM;
+	return state ? put_newest(&state->looks, rec, sizeof(struct mxbpf_look)) : -ENOMEM;
 }
 
 static int fold_collector(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	struct state *state = mdl_state(m, &feature_lines);
 
-	return state ? ring_put(&state->collectors, rec, sizeof(struct mxbpf_collector)) : -ENOMEM;
+	return state ? put_newest(&state->collectors, rec, sizeof(struct mxbpf_collector)) : -ENOMEM;
 }
 
 const struct mxbpf_look *lines_looks(const struct mdl *m, size_t *n)
 {
 	const struct state *state = mdl_state_of(m, &feature_lines);
 
-	*n = state ? buf_count(&state->looks.recs, struct mxbpf_look) : 0;
-	return state ? (const void *)state->looks.recs.data : NULL;
+	*n = state ? buf_count(&state->looks, struct mxbpf_look) : 0;
+	return state ? (const void *)state->looks.data : NULL;
 }
 
 const struct mxbpf_collector *lines_collectors(const struct mdl *m, size_t *n)
 {
 	const struct state *state = mdl_state_of(m, &feature_lines);
 
-	*n = state ? buf_count(&state->collectors.recs, struct mxbpf_collector) : 0;
-	return state ? (const void *)state->collectors.recs.data : NULL;
+	*n = state ? buf_count(&state->collectors, struct mxbpf_collector) : 0;
+	return state ? (const void *)state->collectors.data : NULL;
 }
 
 const struct mxbpf_agg_line *lines_rows(const struct mdl *m, size_t *n)
@@ -104,8 +97,8 @@ static void lines_fini(struct mdl *m)
 {
 	struct state *state = mdl_state(m, &feature_lines);
 
-	buf_fini(&state->looks.recs);
-	buf_fini(&state->collectors.recs);
+	buf_fini(&state->looks);
+	buf_fini(&state->collectors);
 }
 
 const struct mdl_feature feature_lines = {

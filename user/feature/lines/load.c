@@ -149,6 +149,8 @@ static void see(void *ctx, pid_t pid)
 	if (p->seen)
 		return;
 	p->seen = true;
+	if (parent && parent->place.number && parent->place.number == p->place.number)
+		p->place = (struct ranks_place){.number = 0}; /* a worker has the environment of its rank */
 	if (l->ses->o->no_follow)
 		return;
 	l->at = p;
@@ -227,7 +229,7 @@ static void list_processes(struct state *l, bool thorough)
 	n = l->nprocesses;
 	for (i = 0; i < n && !l->ses->o->no_follow; i++) {
 		l->at = l->processes[i];
-		if (l->at->rank && !l->at->of)
+		if (l->at->rank && l->at->seen && !l->at->of)
 			tgt_each_child(l->at->pid, see_worker, l);
 	}
 	l->nranks = 0;
@@ -239,6 +241,8 @@ static void list_processes(struct state *l, bool thorough)
 			process_free(l, l->processes[i]);
 	}
 	l->nprocesses = kept;
+	if (l->touches)
+		touches_tidy(l->touches);
 	watch_network(l);
 }
 
@@ -339,7 +343,8 @@ static void read_account(const struct state *l, struct mxbpf_look *look)
 	const struct ses_build *b;
 	uint64_t cpu_ns, runq_ns;
 
-	SES_EACH_BUILD(l->ses, b)
+	if (l->ses->o->slices)
+		SES_EACH_BUILD(l->ses, b)
 	look->iterations += att_iterations_of_thread(b->att, look->h.tgid, look->tid);
 	if (tgt_peek_cpu((pid_t)look->h.tgid, (pid_t)look->tid, &cpu_ns, &runq_ns))
 		return;
@@ -360,7 +365,6 @@ static void note_look(struct state *l, pid_t tid, bool is_main, uint8_t handles,
 				   .rank = l->at->rank,
 				   .number = l->at->place.number,
 				   .local_ranks = l->at->place.local_ranks,
-
 				   .of = (uint32_t)l->at->of};
 	struct mxbpf_look single = {.h = {.kind = MXBPF_LOOK, .size = sizeof(single), .tgid = (uint32_t)l->at->pid}};
 	struct tgt_call call;
@@ -376,7 +380,7 @@ static void note_look(struct state *l, pid_t tid, bool is_main, uint8_t handles,
 		single.flags = MXBPF_LOOK_KNOWN | (r.sleeps ? MXBPF_LOOK_SLEEPS : 0) |
 			       (call.untimed ? MXBPF_LOOK_LOCKED : 0) | (r.rank ? MXBPF_LOOK_RANK : 0) |
 			       (r.sleeps == MXBPF_SLEEP_DISK ? MXBPF_LOOK_DISK : 0) |
-			       (r.sleeps ? (uint32_t)(r.syscall + 1) << MXBPF_LOOK_SYSCALL : 0);
+			       (r.sleeps ? ((uint32_t)r.syscall + 1) << MXBPF_LOOK_SYSCALL : 0);
 	}
 	at = hash_get(&l->frames, r.tid, r.h.tgid);
 	if (at) {
@@ -465,14 +469,14 @@ static void look_at_thread(struct state *l, const struct py_thread *t)
 	uint8_t handles;
 	size_t len;
 
-	watch_touches(l, l->at, t);
 	l->at_ns = clock_ns(CLOCK_MONOTONIC);
 	handles = py_handles(l->at->py, t);
 	len = read_stack(l, t);
 	len = add_guard(l, t, len);
-	if (len && !tgt_gone(l->at->tgt))
+	if (len && !tgt_gone(l->at->tgt)) {
 		note_look(l, t->main ? l->at->pid : t->id, t->main, handles, len);
-	else if (t->main)
+		watch_touches(l, l->at, t);
+	} else if (t->main)
 		look_at_end(l);
 }
 

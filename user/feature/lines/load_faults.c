@@ -95,8 +95,16 @@ static struct process *process_new(struct touches *t, pid_t tgid, struct py *py,
 
 void touches_watch(struct touches *t, pid_t tgid, pid_t tid, struct py *py, bool forked)
 {
+	/* The number is from the memory of the process, and in a container it is one of another namespace. */
+	if (!faults_is_thread(tgid, tid))
+		return;
 	if (process_of(t, tgid) || process_new(t, tgid, py, forked))
 		faults_watch(t->faults, tgid, tid);
+}
+
+void touches_tidy(struct touches *t)
+{
+	faults_tidy(t->faults);
 }
 
 void touches_forget(struct touches *t, pid_t tgid)

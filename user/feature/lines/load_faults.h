@@ -22,6 +22,7 @@ struct touches *touches_new(struct session *ses, const struct mxbpf_python *layo
  * shares pages by fork().
  */
 void touches_watch(struct touches *t, pid_t tgid, pid_t tid, struct py *py, bool forked);
+void touches_tidy(struct touches *t); /* forgets threads that have ended */
 void touches_forget(struct touches *t, pid_t tgid);
 /* Takes new samples, and appends a struct mxbpf_touched to recs for each that counts. last: the session ends. */
 void touches_look(struct touches *t, bool last, struct buf *recs);

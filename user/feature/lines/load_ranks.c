@@ -122,7 +122,8 @@ static bool is_family(const struct ranks *r, pid_t pid)
 		return true;
 	tgt_peek_labels(pid, &one);
 	tgt_peek_labels(parent, &other);
-	return one.rank >= 0 && one.rank == other.rank && !strcmp(one.job, other.job);
+	return one.rank >= 0 && one.rank == other.rank && one.rank_variable == other.rank_variable &&
+	       !strcmp(one.job, other.job);
 }
 
 static enum verdict lines_judge(struct ranks *r, pid_t pid)
@@ -131,7 +132,7 @@ static enum verdict lines_judge(struct ranks *r, pid_t pid)
 	struct err e = {0};
 	bool rank;
 
-	if (pid == tgt_pid(r->own) || is_family(r, pid) || !tgt_peek_same_program(pid, tgt_pid(r->own)) ||
+	if (pid == tgt_pid(r->own) || !tgt_peek_same_program(pid, tgt_pid(r->own)) || is_family(r, pid) ||
 	    tgt_open(pid, &other, &e))
 		return NO_RANK;
 	rank = tgt_pid(other) == pid && is_rank(r, other) && is_first(r, other);

@@ -6,9 +6,11 @@
 #include "base/clock.h"
 #include "target/target.h"
 
-#define COUNTS_NS   400000000ull /* between two readings of what a process has done so far */
-#define PRIVATE_NS  800000000ull /* between two readings of its own pages, at least */
-#define PRIVATE_ONE 20		 /* reading these takes one part of so many of the time of a CPU, at most */
+#define COUNTS_NS    400000000ull /* between two readings of what a process has done so far */
+#define PRIVATE_NS   800000000ull /* between two readings of its own pages, at least */
+#define PRIVATE_MOST (4ull << 30) /* of larger ones it is not read: their page faults wait meanwhile */
+#define PRIVATE_STEP 100000000ull /* between the first readings of processes, so that these do not add up */
+#define PRIVATE_ONE  20		  /* reading these takes one part of so many of the time of a CPU, at most */
 
 static void read_counts(struct mxbpf_resident *r, pid_t pid)
 {
@@ -28,8 +30,10 @@ bool resident_read(struct resident_reader *r, pid_t pid, bool rank)
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	uint64_t cost_ns;
 
-	if (!to->h.kind)
+	if (!to->h.kind) {
 		r->forked = tgt_peek_forked(pid);
+		r->private_ns = now + (unsigned)pid % 8 * PRIVATE_STEP;
+	}
 	to->h = (struct mxbpf_rec){.kind = MXBPF_RESIDENT, .size = sizeof(*to), .tgid = (uint32_t)pid, .ts_ns = now};
 	to->bytes = tgt_peek_resident(pid);
 	to->rank = rank;
@@ -37,7 +41,7 @@ bool resident_read(struct resident_reader *r, pid_t pid, bool rank)
 		r->counts_ns = now + COUNTS_NS;
 		read_counts(to, pid);
 	}
-	if (r->forked && now >= r->private_ns) {
+	if (r->forked && now >= r->private_ns && to->bytes <= PRIVATE_MOST) {
 		cost_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		to->private_bytes = tgt_peek_private(pid);
 		cost_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cost_ns;
