@@ -301,7 +301,7 @@ static void change_root_and_stay(int say)
 	    mknod("device", S_IFCHR | 0666, makedev(1, 5)))
 		return;
 	fd = open("file", O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
-	tell(say, fd >= 0 && write(fd, "text", 4) == 4 ? &tree : NULL);
+	tell(say, fd >= 0 && write(fd, "text", 4) == 4 && !chdir("folder") ? &tree : NULL);
 }
 
 static void test_root(void)
@@ -312,8 +312,9 @@ static void test_root(void)
 	} names[] = {{"file", 0},      {"in", 0},	  {"out", -ENOENT},    {"up", -ENOENT},
 		     {"loop", -ELOOP}, {"pipe", -ESTALE}, {"folder", -ESTALE}, {"device", -ESTALE}};
 	struct far *far = far_new();
-	char name[5000];
+	char name[5000], text[8];
 	struct far_file f;
+	struct tgt *t = NULL;
 	struct kid k;
 	size_t i;
 	int dir, err;
@@ -341,6 +342,15 @@ static void test_root(void)
 		CHECK(far_open(far, dir, name, 0, &f) == -ESTALE &&
 		      far_open(far, dir, name, makedev(8, 1), &f) == -ENAMETOOLONG);
 	}
+	TEST_IF(!geteuid(), "no link leads out of it from its working directory either", "not root")
+	{
+		CHECK(!tgt_open(k.pid, &t, NULL));
+		for (i = 0; t && i < sizeof(names) / sizeof(*names); i++) {
+			snprintf(name, sizeof(name), "../%s", names[i].name);
+			CHECK(tgt_read_file(t, name, text, sizeof(text)) == (names[i].err ? names[i].err : 4));
+		}
+	}
+	tgt_close(t);
 	far_free(far);
 	end(&k);
 	close(dir);

@@ -388,16 +388,33 @@ bool tgt_env_text(const struct tgt *t, const char *name, char *text, size_t max)
 	return value;
 }
 
+/* Writes the working directory of the process as it is in its root. Returns 0 or -errno. */
+static int read_cwd(const struct tgt *t, char cwd[PATH_MAX])
+{
+	char root[PATH_MAX];
+	const ssize_t n = readlinkat(t->procfd, "cwd", cwd, PATH_MAX - 1);
+	const ssize_t nroot = readlinkat(t->procfd, "root", root, sizeof(root));
+
+	if (n < 0 || nroot < 0)
+		return -errno;
+	cwd[n] = '\0';
+	if (nroot > n || memcmp(cwd, root, (size_t)nroot) != 0)
+		return -ENOENT;
+	memmove(cwd, cwd + nroot, (size_t)(n - nroot) + 1);
+	return 0;
+}
+
 ssize_t tgt_read_file(const struct tgt *t, const char *path, void *buf, size_t max)
 {
+	char cwd[PATH_MAX] = "", name[PATH_MAX];
+	int err = *path == '/' ? 0 : read_cwd(t, cwd);
 	struct far_file f;
-	char name[PATH_MAX];
 	ssize_t n;
-	int err;
 
-	if ((size_t)snprintf(name, sizeof(name), *path == '/' ? "root%s" : "cwd/%s", path) >= sizeof(name))
-		return -ENAMETOOLONG;
-	err = far_open(t->far, t->procfd, name, 0, &f);
+	/* Links of a name that begins with "root/" do not lead out of the root of the process. */
+	if (!err && (size_t)snprintf(name, sizeof(name), "root/%s/%s", cwd, path) >= sizeof(name))
+		err = -ENAMETOOLONG;
+	err = err ? err : far_open(t->far, t->procfd, name, 0, &f);
 	if (err)
 		return err;
 	n = far_pread(&f, buf, max, 0);
