@@ -57,6 +57,42 @@ static void keep(void *ctx, const struct py_thread *t)
 	*(struct py_thread *)ctx = *t;
 }
 
+/* Returns how many objects are looked at for the locks of a program's only thread. -ENOENT: its version has none. */
+static int look_for_locks(const char *program, unsigned max, struct py_locks *locks)
+{
+	struct py_thread t = {.fs_base = 0};
+	struct live l = {.py = NULL};
+	unsigned left = max;
+	int err = -EIO;
+
+	if (start(&l, program))
+		py_each_thread(l.py, keep, &t);
+	if (t.fs_base)
+		err = py_thread_locks(l.py, t.fs_base, &left, locks);
+	end(&l);
+	return err ? err : (int)(max - left);
+}
+
+static void test_locks(void)
+{
+	static const char one[] = "import sys, threading\ndef f(guard):\n with guard:\n  print('r', flush=True)\n"
+				  "  sys.stdin.readline()\nf(threading.Lock())\n";
+	static const char many[] = "import sys\nclass A: pass\na = A()\nfor i in range(4000): setattr(a, f'a{i}', a)\n"
+				   "def f(self, n):\n if n: f(self, n - 1)\n print('r', flush=True)\n"
+				   " sys.stdin.readline()\nf(a, 50)\n";
+	struct py_locks locks;
+	int n = look_for_locks(one, 1000000, &locks);
+
+	TEST_IF(n != -ENOENT,
+		"the lock of a `with` statement is found, by a limited number of objects that are looked at",
+		"its locks are not known")
+	{
+		CHECK(n > 0 && n < 1000 && locks.n > 1 && !strcmp(locks.list[0].name, "guard") && locks.list[1].with);
+		CHECK(look_for_locks(one, 1, &locks) == 1 && !locks.n);
+		CHECK(look_for_locks(many, 1000000, &locks) == 100000);
+	}
+}
+
 int main(void)
 {
 	struct live l = {.py = NULL};
@@ -109,5 +145,6 @@ int main(void)
 		      !py_local(l.py, &t, (struct py_function){"<string>", "f"}, "no", text, sizeof(text)));
 		end(&l);
 	}
+	test_locks();
 	UNIT_MAIN_END;
 }

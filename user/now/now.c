@@ -16,6 +16,8 @@
 #define STACK_BYTES	 (256u << 10) /* limit of copied stack per thread, in bytes; outer frames are cut */
 #define STACKS_MAX_BYTES (256u << 20) /* of all threads; those of the last threads are cut */
 #define PYTHON_BYTES	 8192
+#define LOCKS_MAX	 1000	  /* threads whose locks are read */
+#define OBJECTS_MAX	 1000000u /* that are looked at for these */
 
 /* The start of glibc's pthread_mutex_t. `lock` is 2 while another thread waits for the mutex. */
 struct mutex {
@@ -44,6 +46,8 @@ struct now {
 	struct taken *threads; /* owned */
 	size_t n;
 	size_t stack_bytes; /* in the copies of stacks */
+	unsigned nlocks;    /* threads that have locks */
+	unsigned objects;   /* that may still be looked at for locks */
 };
 
 /* Lists the threads. Sets *n. NULL: see errno. */
@@ -85,6 +89,7 @@ int now_begin(struct tgt *t, const struct plan *p, struct now **out, struct err 
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	n->target = t;
 	n->plan = p;
+	n->objects = OBJECTS_MAX;
 	if (py_open(t, &n->py, &n->no_python)) /* Python is optional here */
 		n->py = NULL;
 	else
@@ -160,25 +165,31 @@ static int take_python(struct now *n, struct taken *k)
 	return k->t.python ? 0 : -ENOMEM;
 }
 
+static void drop_locks(struct now *n, struct now_thread *t)
+{
+	n->nlocks -= t->locks != NULL;
+	free(t->locks);
+	t->locks = NULL;
+}
+
 /* Reads the locks of Python that a thread knows which may wait for one of them. */
 static int take_locks(struct now *n, struct taken *k)
 {
 	const struct tgt_doing *d = &k->t.doing;
 	const uint64_t op = d->args[1] & FUTEX_CMD_MASK;
 
-	free(k->t.locks);
-	k->t.locks = NULL;
+	drop_locks(n, &k->t);
 	k->t.fs_base = k->regs.fs_base;
-	if (!k->t.python || d->syscall != SYS_futex || (op != FUTEX_WAIT && op != FUTEX_WAIT_BITSET) || d->args[3])
+	if (!k->t.python || n->nlocks >= LOCKS_MAX || d->syscall != SYS_futex ||
+	    (op != FUTEX_WAIT && op != FUTEX_WAIT_BITSET) || d->args[3])
 		return 0;
 	k->t.futex = d->args[0];
 	k->t.locks = malloc(sizeof(*k->t.locks));
 	if (!k->t.locks)
 		return -ENOMEM;
-	if (!py_thread_locks(n->py, k->t.fs_base, k->t.locks))
-		return 0;
-	free(k->t.locks);
-	k->t.locks = NULL;
+	n->nlocks++;
+	if (py_thread_locks(n->py, k->t.fs_base, &n->objects, k->t.locks))
+		drop_locks(n, &k->t);
 	return 0;
 }
 
@@ -219,8 +230,7 @@ static int now_now_take(struct now *n, struct taken *k, const struct buf *regs)
 	k->t.holder = 0;
 	free(k->t.python);
 	k->t.python = NULL;
-	free(k->t.locks);
-	k->t.locks = NULL;
+	drop_locks(n, &k->t);
 	return err;
 }
 

@@ -32,6 +32,7 @@
 #define BYTES_SIZE    16
 #define BYTES_START   32
 #define HANDLERS_MAX  16384
+#define OBJECTS_MAX   100000	/* of a thread: objects and entries, each of which takes a few reads */
 #define REFS_MAX      (1 << 20) /* of an object; one that is freed has an address in their place */
 
 /* Offsets that differ: in code objects, in frames, and in classes. */
@@ -44,20 +45,27 @@ struct scan {
 	const struct version *v;
 	struct py_locks *to;
 	unsigned frame;
+	unsigned left; /* objects that may still be looked at */
 };
+
+static bool scan_may_read(struct scan *s)
+{
+	s->left -= s->left > 0;
+	return s->left;
+}
 
 static bool is_object(uint64_t addr)
 {
 	return addr > 4096 && !(addr & 7) && addr < 1ull << 47;
 }
 
-static bool type_of(const struct scan *s, uint64_t object, uint64_t *type, char name[TYPE_BYTES])
+static bool type_of(struct scan *s, uint64_t object, uint64_t *type, char name[TYPE_BYTES])
 {
 	uint64_t head[2], text;
 	ssize_t n;
 
-	if (!is_object(object) || tgt_read(s->p->t, object, head, sizeof(head)) || head[0] > REFS_MAX || !head[0] ||
-	    !is_object(head[1]) || !py_word(s->p, head[1] + TYPE_NAME, &text))
+	if (!is_object(object) || !scan_may_read(s) || tgt_read(s->p->t, object, head, sizeof(head)) ||
+	    head[0] > REFS_MAX || !head[0] || !is_object(head[1]) || !py_word(s->p, head[1] + TYPE_NAME, &text))
 		return false;
 	*type = head[1];
 	n = tgt_read_some(s->p->t, text, name, TYPE_BYTES - 1);
@@ -99,7 +107,7 @@ static void each_entry(struct scan *s, uint64_t keys, uint64_t values, entry_fn 
 		return;
 	words = head[10] ? 2 : 3; /* without the hash if all keys are strings */
 	at = keys + KEYS_INDICES + (1ull << head[9]);
-	for (i = 0; i < n && i < ENTRIES_MAX; i++) {
+	for (i = 0; i < n && i < ENTRIES_MAX && scan_may_read(s); i++) {
 		if (tgt_read(s->p->t, at + i * words * 8, entry, words * 8))
 			return;
 		value = entry[words - 1];
@@ -251,9 +259,10 @@ static void scan_frame(struct scan *s, uint64_t frame, uint64_t code)
 		each_of_dict(s, globals, on_global, &names);
 }
 
-int py_thread_locks(struct py *p, uint64_t fs_base, struct py_locks *to)
+int py_thread_locks(struct py *p, uint64_t fs_base, unsigned *objects, struct py_locks *to)
 {
-	struct scan s = {.p = p, .to = to};
+	const unsigned max = *objects < OBJECTS_MAX ? *objects : OBJECTS_MAX;
+	struct scan s = {.p = p, .to = to, .left = max};
 	const struct mxbpf_python *w = &p->l.walk;
 	struct py_thread t;
 	uint64_t state, frame, back, code;
@@ -280,5 +289,6 @@ int py_thread_locks(struct py *p, uint64_t fs_base, struct py_locks *to)
 	}
 	if (frame)
 		to->thread[0] = '\0';
+	*objects -= max - s.left;
 	return 0;
 }

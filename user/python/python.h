@@ -125,8 +125,11 @@ struct py_locks {
 	struct py_lock list[PY_LOCKS_MAX];
 	unsigned n;
 };
-/* Reads the locks that a sleeping thread knows. Returns -ENOENT before CPython 3.11, and from 3.14 on. */
-int py_thread_locks(struct py *p, uint64_t fs_base, struct py_locks *to);
+/*
+ * Reads the locks that a sleeping thread knows. It looks at no more than *objects objects, and subtracts their number.
+ * Returns -ENOENT before CPython 3.11, and from 3.14 on.
+ */
+int py_thread_locks(struct py *p, uint64_t fs_base, unsigned *objects, struct py_locks *to);
 
 /*
  * Finds the innermost frame of a function in a file whose path ends so, and copies one of its local variables: a
