@@ -69,6 +69,7 @@ struct state {
 	struct session *ses;
 	struct process processes[PROCESSES_MAX];
 	unsigned n;
+	bool silent; /* a file system did not answer, so no source file is read any more */
 	struct tbl found;
 	struct buf recs;
 	int err;
@@ -141,9 +142,11 @@ static void find_flags(struct process *p)
 static void watch(void *ctx, pid_t pid)
 {
 	struct state *st = ctx;
-	struct process *p = &st->processes[st->n];
+	struct process *p = st->processes;
 
-	if (st->n == PROCESSES_MAX)
+	while (p < st->processes + st->n && tgt_pid(p->t) != pid)
+		p++;
+	if (st->n == PROCESSES_MAX || p < st->processes + st->n)
 		return;
 	*p = (struct process){.t = NULL};
 	if (tgt_open(pid, &p->t, NULL))
@@ -152,7 +155,8 @@ static void watch(void *ctx, pid_t pid)
 		p->py = NULL;
 	find_flags(p);
 	st->n++;
-	tgt_each_child(pid, watch, st);
+	if (!st->ses->o->no_follow)
+		tgt_each_child(pid, watch, st);
 }
 
 /* ---- readings */
@@ -162,12 +166,13 @@ static uint64_t line_of(struct state *st, struct process *p, enum mode mode)
 {
 	struct mxbpf_rec r = {.tgid = (uint32_t)tgt_pid(p->t), .ts_ns = clock_ns(CLOCK_MONOTONIC)};
 	char text[LINE_BYTES];
-	size_t len;
+	ssize_t len;
 
-	if (!(p->searched & 1u << mode) && p->py) {
+	if (!(p->searched & 1u << mode) && p->py && !st->silent) {
 		p->searched |= 1u << mode;
 		len = source_line(p->t, p->py, mode, text, sizeof(text));
-		p->lines[mode] = len ? ses_learn_stack(st->ses, &r, text, len) : 0;
+		st->silent = len == -ETIMEDOUT;
+		p->lines[mode] = len > 0 ? ses_learn_stack(st->ses, &r, text, (size_t)len) : 0;
 	}
 	return p->lines[mode];
 }
@@ -262,7 +267,6 @@ static void modes_read(struct session *ses, bool resumed)
 	struct process *p;
 
 	(void)resumed;
-	st->ses = ses;
 	st->recs.len = 0;
 	st->err = 0;
 	st->found = (struct tbl){.def = &modes_table};
@@ -284,8 +288,11 @@ static void modes_read(struct session *ses, bool resumed)
 
 static int modes_start(struct session *ses, struct err *e)
 {
+	struct state *st = ses_state(ses, &modes_session);
+
 	(void)e;
-	ses_each_root(ses, watch, ses_state(ses, &modes_session));
+	st->ses = ses;
+	ses_each_root(ses, watch, st);
 	modes_read(ses, true);
 	return 0;
 }

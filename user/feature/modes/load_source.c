@@ -3,6 +3,7 @@
 #include "feature/modes/load_source.h"
 #include "feature/lines/lines.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,20 +68,19 @@ static size_t search(const char *file, size_t file_len, const char *text, size_t
 	return 0;
 }
 
-static size_t search_file(const struct tgt *t, const char *file, size_t file_len, enum mode mode, char *to, size_t max)
+static ssize_t search_file(const struct tgt *t, const char *file, size_t file_len, enum mode mode, char *to, size_t max)
 {
 	char path[1024], *text = malloc(FILE_BYTES + 1);
-	ssize_t n = -1;
-	size_t len = 0;
+	ssize_t n = -1, len = 0;
 
 	if (text && (size_t)snprintf(path, sizeof(path), "%.*s", (int)file_len, file) < sizeof(path))
 		n = tgt_read_file(t, path, text, FILE_BYTES);
 	if (n > 0) {
 		text[n] = '\0';
-		len = search(file, file_len, text, (size_t)n, mode, to, max);
+		len = (ssize_t)search(file, file_len, text, (size_t)n, mode, to, max);
 	}
 	free(text);
-	return len;
+	return n == -ETIMEDOUT ? n : len;
 }
 
 static void keep_main(void *ctx, const struct py_thread *t)
@@ -89,13 +89,14 @@ static void keep_main(void *ctx, const struct py_thread *t)
 		*(struct py_thread *)ctx = *t;
 }
 
-size_t source_line(const struct tgt *t, struct py *py, enum mode mode, char *to, size_t max)
+ssize_t source_line(const struct tgt *t, struct py *py, enum mode mode, char *to, size_t max)
 {
 	char text[STACK_BYTES];
 	struct py_thread main = {.fs_base = 0};
 	struct mxbpf_stack stack;
 	unsigned lost, files = 0;
-	size_t left, n, len = 0;
+	size_t left, n;
+	ssize_t len = 0;
 	const char *line, *end, *open;
 
 	py_each_thread(py, keep_main, &main);
