@@ -209,7 +209,8 @@ static void watch_network(struct state *l)
 
 	for (i = 0; i < l->nprocesses; i++)
 		ranks += l->processes[i]->rank || l->processes[i]->place.number;
-	network_forget(l->network);
+	if (!network_forget(l->network))
+		return;
 	for (i = 0; i < l->nprocesses && ranks > 1; i++)
 		if (l->processes[i]->rank || l->processes[i]->place.number)
 			network_watch(l->network, l->processes[i]->pid);

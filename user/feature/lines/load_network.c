@@ -22,6 +22,10 @@
 #define PROCESSES_MAX	  64
 #define SPACES_MAX	  16
 #define CONNECTIONS_MAX	  65536 /* of a namespace, that are read */
+#define DESCRIPTORS_MAX	  4096	/* of a process, that are read */
+#define OWNERS_MAX	  65536 /* sockets of all processes */
+#define PAIRS_MAX	  4096	/* ends of connections that are told apart */
+#define READ_ONE	  20	/* reading takes one part of so many of the time of a CPU, at most */
 #define FLIGHT_BYTES	  65536 /* more than one segment of any interface, whose answer may come later */
 #define STATE_ESTABLISHED 1
 #define END_BYTES	  40 /* "0100007F:1F90", or as long as IPv6 needs */
@@ -29,7 +33,8 @@
 /* A network namespace. */
 struct space {
 	uint64_t ino;
-	pid_t pid; /* of a process in it */
+	pid_t pid;	  /* of a process in it; 0: none is watched */
+	uint64_t next_ns; /* when its connections are read again */
 	uint64_t sent, resent, bytes;
 };
 
@@ -45,7 +50,9 @@ struct network {
 	struct space spaces[SPACES_MAX];
 	unsigned nspaces;
 	unsigned watched;
-	struct hash ends; /* (hash of local and remote end, 0) -> 1 + place in connections */
+	uint64_t next_ns, watch_ns; /* when the descriptors are read again; CPU time that it took so far */
+	struct hash pairs;	    /* (pid and peer, address) of the records so far */
+	struct hash ends;	    /* (hash of local and remote end, 0) -> 1 + place in connections */
 	struct buf connections;
 };
 
@@ -60,23 +67,36 @@ void network_free(struct network *n)
 		return;
 	hash_fini(&n->owners);
 	hash_fini(&n->ends);
+	hash_fini(&n->pairs);
 	buf_fini(&n->connections);
 	free(n);
 }
 
-void network_forget(struct network *n)
+/* Returns when something is read again that took so much CPU time. */
+static uint64_t again_ns(uint64_t cost_ns)
 {
-	if (!n)
-		return;
+	return clock_ns(CLOCK_MONOTONIC) + cost_ns * READ_ONE;
+}
+
+bool network_forget(struct network *n)
+{
+	unsigned i;
+
+	if (!n || clock_ns(CLOCK_MONOTONIC) < n->next_ns)
+		return false;
 	hash_clear(&n->owners);
 	n->watched = 0;
+	n->watch_ns = 0;
+	for (i = 0; i < n->nspaces; i++)
+		n->spaces[i].pid = 0;
+	return true;
 }
 
 static struct space *network_space(struct network *n, pid_t pid)
 {
 	struct stat st;
 	char path[64];
-	unsigned i;
+	unsigned i, free;
 
 	snprintf(path, sizeof(path), "/proc/%d/ns/net", pid);
 	if (stat(path, &st))
@@ -84,28 +104,27 @@ static struct space *network_space(struct network *n, pid_t pid)
 	for (i = 0; i < n->nspaces; i++)
 		if (n->spaces[i].ino == st.st_ino)
 			return &n->spaces[i];
-	if (n->nspaces == SPACES_MAX)
+	for (free = n->nspaces == SPACES_MAX ? 0 : n->nspaces; free < n->nspaces && n->spaces[free].pid; free++)
+		;
+	if (free == SPACES_MAX)
 		return NULL;
-	n->spaces[n->nspaces] = (struct space){.ino = st.st_ino};
-	return &n->spaces[n->nspaces++];
+	n->nspaces += free == n->nspaces;
+	n->spaces[free] = (struct space){.ino = st.st_ino};
+	return &n->spaces[free];
 }
 
-void network_watch(struct network *n, pid_t pid)
+static void take_sockets(struct network *n, pid_t pid)
 {
-	struct space *space = n && n->watched < PROCESSES_MAX ? network_space(n, pid) : NULL;
 	char path[64], to[64];
+	unsigned descriptors = 0;
 	struct dirent *d;
 	uint64_t *at, ino;
 	ssize_t len;
 	DIR *dir;
 
-	if (!space)
-		return;
-	space->pid = pid;
-	n->watched++;
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
 	dir = opendir(path);
-	while (dir && (d = readdir(dir))) {
+	while (dir && descriptors++ < DESCRIPTORS_MAX && n->owners.len < OWNERS_MAX && (d = readdir(dir))) {
 		len = readlinkat(dirfd(dir), d->d_name, to, sizeof(to) - 1);
 		to[len > 0 ? len : 0] = '\0';
 		if (sscanf(to, "socket:[%" SCNu64 "]", &ino) != 1)
@@ -116,6 +135,20 @@ void network_watch(struct network *n, pid_t pid)
 	}
 	if (dir)
 		closedir(dir);
+}
+
+void network_watch(struct network *n, pid_t pid)
+{
+	struct space *space = n && n->watched < PROCESSES_MAX ? network_space(n, pid) : NULL;
+	const uint64_t from_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	if (!space)
+		return;
+	space->pid = pid;
+	n->watched++;
+	take_sockets(n, pid);
+	n->watch_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - from_ns;
+	n->next_ns = again_ns(n->watch_ns);
 }
 
 static FILE *open_net(const struct space *s, const char *name)
@@ -221,6 +254,15 @@ static bool is_on_its_way(const struct connection *c, const struct connection *o
 	return c->out > FLIGHT_BYTES + (other ? other->in : 0);
 }
 
+/* Returns false if too many others have records. */
+static bool is_told_apart(struct network *n, const struct mxbpf_network *one)
+{
+	const uint64_t pids = (uint64_t)one->h.tgid << 32 | one->peer;
+
+	return hash_get(&n->pairs, pids, one->address) ||
+	       (n->pairs.len < PAIRS_MAX && hash_put(&n->pairs, pids, one->address));
+}
+
 static void look_at_space(struct network *n, struct space *s, struct buf *recs)
 {
 	struct mxbpf_network all = {.h = {.kind = MXBPF_NETWORK, .size = sizeof(all), .tgid = (uint32_t)s->pid}}, one;
@@ -247,7 +289,7 @@ static void look_at_space(struct network *n, struct space *s, struct buf *recs)
 					     .peer = other ? (uint32_t)other->pid : 0};
 		one.h.tgid = (uint32_t)c->pid;
 		all.flights |= one.flights;
-		if (one.flights)
+		if (one.flights && is_told_apart(n, &one))
 			buf_put(recs, &one, sizeof(one));
 	}
 	count(s, &all);
@@ -256,8 +298,14 @@ static void look_at_space(struct network *n, struct space *s, struct buf *recs)
 
 void network_look(struct network *n, struct buf *recs)
 {
-	unsigned i;
+	uint64_t from_ns;
+	struct space *s;
 
-	for (i = 0; n && n->watched > 1 && i < n->nspaces; i++)
-		look_at_space(n, &n->spaces[i], recs);
+	for (s = n ? n->spaces : NULL; s && n->watched > 1 && s < n->spaces + n->nspaces; s++) {
+		if (!s->pid || clock_ns(CLOCK_MONOTONIC) < s->next_ns)
+			continue;
+		from_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		look_at_space(n, s, recs);
+		s->next_ns = again_ns(clock_ns(CLOCK_THREAD_CPUTIME_ID) - from_ns);
+	}
 }
