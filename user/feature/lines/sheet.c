@@ -74,8 +74,8 @@ static const struct tbl_column columns[] = {
 #define ROW struct mxbpf_network
 static const struct tbl_column network_columns[] = {
 	{.stored = "pid", .type = TBL_PID, KEY_AT(h.tgid)},
-	{.stored = "address", .type = TBL_COUNT, KEY_AT(address)},
-	{.stored = "peer", .type = TBL_COUNT, KEY_AT(peer)},
+	{.stored = "address", .type = TBL_COUNT, KEY_AT(address), .flags = TBL_DETAIL},
+	{.stored = "peer", .type = TBL_COUNT, KEY_AT(peer), .flags = TBL_DETAIL},
 	{.stored = "first_ns", .type = TBL_MOMENT, MIN_AT(h.ts_ns)},
 	{.stored = "looks", .type = TBL_COUNT, SUM_AT(looks)},
 	{.stored = "flights", .type = TBL_COUNT, SUM_AT(flights)},
