@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Every amount that a target can make grow has a limit, and mxbpf counts what exceeds it. */
 
+#include <sched.h>
+#include <sys/prctl.h>
+
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "feature/lines/lines.h"
+#include "feature/lines/load_network.h"
+#include "feature/modes/modes.h"
+#include "feature/neighbours/read.h"
 #include "model/feature.h"
 #include "model/model.h"
 #include "mxbpf_name.h"
 #include "mxbpf_table.h"
+#include "table/table.h"
 #include "unit.h"
 
 #define MIB (1u << 20)
@@ -129,9 +137,148 @@ static void test_model(void)
 	}
 }
 
+static void test_tables(void)
+{
+	struct tbl network = {.def = &network_table}, modes = {.def = &modes_table};
+	struct mxbpf_network n = {.h = {.tgid = 1}, .flights = 1};
+	struct mode_row line = {.tgid = 1, .seen = 1};
+	const struct mxbpf_network *last;
+	bool added;
+
+	TEST("any number of ends of connections, or of lines that turn a mode on, takes a limited number of rows")
+	{
+		for (n.address = n.peer = 1; n.address < MIB / 16; n.address++, n.peer++) {
+			line.line = n.address;
+			CHECK(tbl_add(&network, &n, &added) && tbl_add(&modes, &line, &added));
+		}
+		CHECK(tbl_count(&network) == network_table.max_rows + 1 &&
+		      tbl_count(&modes) == modes_table.max_rows + 1);
+		last = tbl_at(&network, tbl_count(&network) - 1);
+		CHECK(!last->address && !last->peer && last->flights == n.address - 1 - network_table.max_rows);
+	}
+	tbl_fini(&network);
+	tbl_fini(&modes);
+}
+
+/* ---- processes */
+
+#define KIDS 80
+
+static unsigned asked; /* processes whose control group was asked for */
+
+static pid_t kid_start(int unshared)
+{
+	int ends[2];
+	char byte;
+	pid_t pid = pipe(ends) ? -1 : fork();
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (!unshare(unshared) && write(ends[1], "r", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	close(ends[1]);
+	CHECK(pid > 0 && read(ends[0], &byte, 1) == 1);
+	close(ends[0]);
+	return pid;
+}
+
+static void kid_end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static bool is_job(const void *ctx, pid_t pid)
+{
+	return pid == *(const pid_t *)ctx;
+}
+
+static uint32_t no_rank(pid_t pid)
+{
+	(void)pid;
+	return 0;
+}
+
+static int ask(pid_t pid, struct buf *text)
+{
+	(void)pid;
+	(void)text;
+	asked++;
+	return -ENOENT;
+}
+
+static void test_namesakes(void)
+{
+	pid_t kids[KIDS];
+	struct neighbours_job job = {is_job, no_rank, ask, &kids[KIDS - 1]};
+	struct neighbours *n;
+	unsigned i;
+
+	TEST("of processes with the name of the job, only a limited number is read, and the job always")
+	{
+		prctl(PR_SET_NAME, "a namesake");
+		for (i = 0; i < KIDS; i++)
+			kids[i] = kid_start(0);
+		n = neighbours_begin(&job);
+		CHECK(n && asked == 64 + 1);
+		neighbours_free(n);
+		for (i = 0; i < KIDS; i++)
+			kid_end(kids[i]);
+	}
+}
+
+/* Watches a process with this one. Returns true if its namespace is looked at, and no other but that of this one. */
+static bool is_looked_at(struct network *n, pid_t pid)
+{
+	const struct mxbpf_network *r;
+	struct buf recs = {0};
+	bool looked = false, others = false;
+	unsigned tries;
+
+	while (!network_forget(n))
+		;
+	network_watch(n, getpid());
+	network_watch(n, pid);
+	/* A new namespace may have the number of an earlier one, which was looked at just now. */
+	for (tries = 0; !looked && tries < 1000000; tries++) {
+		recs.len = 0;
+		network_look(n, &recs);
+		for (r = buf_at(&recs, struct mxbpf_network, 0); (const char *)r < recs.data + recs.len; r++) {
+			looked |= r->h.tgid == (uint32_t)pid;
+			others |= r->h.tgid != (uint32_t)pid && r->h.tgid != (uint32_t)getpid();
+		}
+	}
+	buf_fini(&recs);
+	return looked && !others;
+}
+
+static void test_namespaces(void)
+{
+	struct network *n = network_new();
+	unsigned i;
+	pid_t pid;
+
+	TEST_IF(!geteuid(),
+		"any number of network namespaces can follow one another, and those that ended are forgotten",
+		"not root")
+	{
+		for (i = 0; i < 20; i++) {
+			pid = kid_start(CLONE_NEWNET);
+			CHECK(is_looked_at(n, pid));
+			kid_end(pid);
+		}
+	}
+	network_free(n);
+}
+
 int main(void)
 {
 	test_memory();
 	test_model();
+	test_tables();
+	test_namesakes();
+	test_namespaces();
 	return unit_end();
 }

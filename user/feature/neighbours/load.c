@@ -25,7 +25,7 @@ static uint32_t number_of(pid_t pid)
 	struct tgt_labels l;
 
 	tgt_peek_labels(pid, &l);
-	return (uint32_t)(l.rank + 1);
+	return (uint32_t)l.rank + 1;
 }
 
 static int neighbours_start(struct session *ses, struct err *e)

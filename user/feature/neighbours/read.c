@@ -177,13 +177,13 @@ static unsigned cpus_of(pid_t pid, uint32_t *only)
 	return n;
 }
 
-/* For how long the control group of a process was throttled, over all CPUs. */
-static uint64_t throttled_of(const struct neighbours_job *job, pid_t pid)
+/* For how long the control group of a process was throttled, over all CPUs. groups: (hash of its file, 0) -> that. */
+static uint64_t throttled_of(const struct neighbours_job *job, pid_t pid, struct hash *groups)
 {
 	struct buf text = {0};
 	char path[PATH_MAX], word[64], *at;
 	unsigned long long n;
-	uint64_t ns = 0;
+	uint64_t ns = 0, key = 0, *known = NULL;
 	bool old;
 	FILE *f;
 
@@ -194,23 +194,31 @@ static uint64_t throttled_of(const struct neighbours_job *job, pid_t pid)
 	if (at) {
 		at[strcspn(at, "\n")] = '\0';
 		snprintf(path, sizeof(path), "/sys/fs/cgroup%s%s/cpu.stat", old ? "/cpu" : "", at);
+		key = hash_text(HASH_SEED, path, strlen(path));
+		known = hash_get(groups, key, 0);
 	}
-	f = at ? fopen(path, "re") : NULL;
+	f = at && !known ? fopen(path, "re") : NULL;
 	while (f && fscanf(f, "%63s %llu", word, &n) == 2)
 		ns = !strcmp(word, "throttled_usec") ? n * NS_PER_US : !strcmp(word, "throttled_time") ? n : ns;
 	if (f)
 		fclose(f);
+	ns = known ? *known : ns;
+	known = hash_put(groups, key, 0);
+	if (known)
+		*known = ns;
 	buf_fini(&text);
 	return ns;
 }
 
-#define NAMES_MAX 8 /* of processes of the job */
+#define NAMES_MAX     8	 /* of processes of the job */
+#define NAMESAKES_MAX 64 /* processes with these names that are not of the job */
 
 /* Marks the processes of the job, and reads how long they and those with their names waited. */
 static void read_waits(const struct neighbours_job *job, struct buf *processes, const struct hash *by_pid)
 {
 	char names[NAMES_MAX][sizeof(((struct process *)NULL)->comm)];
-	unsigned n = 0, k;
+	unsigned n = 0, k, namesakes = 0;
+	struct hash groups = {0};
 	struct process *p;
 	size_t i;
 
@@ -226,10 +234,11 @@ static void read_waits(const struct neighbours_job *job, struct buf *processes, 
 		p = buf_at(processes, struct process, i);
 		for (k = 0; k < n && strcmp(names[k], p->comm); k++)
 			;
-		p->named = p->root || k < n;
+		p->named = p->root || (k < n && namesakes++ < NAMESAKES_MAX);
 		p->runq_ns = p->named ? runq_of(p->pid) : 0;
-		p->throttled_ns = p->named ? throttled_of(job, p->pid) : 0;
+		p->throttled_ns = p->named ? throttled_of(job, p->pid, &groups) : 0;
 	}
+	hash_fini(&groups);
 }
 
 struct neighbours *neighbours_begin(const struct neighbours_job *job)
@@ -267,6 +276,7 @@ int neighbours_end(struct neighbours *n, struct buf *out)
 	int err = neighbours_read_all(&now);
 	const struct process none = {0}, *before;
 	struct process *p;
+	bool waited; /* its waits were read at the begin, or it has begun later */
 	uint64_t *at;
 	size_t i;
 
@@ -279,6 +289,7 @@ int neighbours_end(struct neighbours *n, struct buf *out)
 		before = at ? buf_at(&n->processes, struct process, *at - 1) : &none;
 		if (p->pid == getpid() || p->ticks <= before->ticks)
 			continue;
+		waited = before == &none || before->named;
 		r.h.tgid = (uint32_t)p->pid;
 		r.cpu_ns = (p->ticks - before->ticks) * tick_ns;
 		r.elapsed_ns = now_ns - n->began_ns;
@@ -288,8 +299,9 @@ int neighbours_end(struct neighbours *n, struct buf *out)
 		r.cpus = p->named ? r.cpus : 0;
 		r.cpu = p->cpu + 1;
 		r.rank = p->named ? n->job.rank(p->pid) : 0;
-		r.throttled_ns = p->throttled_ns > before->throttled_ns ? p->throttled_ns - before->throttled_ns : 0;
-		r.runq_ns = p->runq_ns > before->runq_ns ? p->runq_ns - before->runq_ns : 0;
+		r.throttled_ns =
+			waited && p->throttled_ns > before->throttled_ns ? p->throttled_ns - before->throttled_ns : 0;
+		r.runq_ns = waited && p->runq_ns > before->runq_ns ? p->runq_ns - before->runq_ns : 0;
 		snprintf(r.comm, sizeof(r.comm), "%.14s", p->comm);
 		err = buf_put(out, &r, sizeof(r));
 	}
