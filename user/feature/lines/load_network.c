@@ -96,7 +96,7 @@ static struct space *network_space(struct network *n, pid_t pid)
 {
 	struct stat st;
 	char path[64];
-	unsigned i, free;
+	unsigned i, place;
 
 	snprintf(path, sizeof(path), "/proc/%d/ns/net", pid);
 	if (stat(path, &st))
@@ -104,13 +104,13 @@ static struct space *network_space(struct network *n, pid_t pid)
 	for (i = 0; i < n->nspaces; i++)
 		if (n->spaces[i].ino == st.st_ino)
 			return &n->spaces[i];
-	for (free = n->nspaces == SPACES_MAX ? 0 : n->nspaces; free < n->nspaces && n->spaces[free].pid; free++)
+	for (place = n->nspaces == SPACES_MAX ? 0 : n->nspaces; place < n->nspaces && n->spaces[place].pid; place++)
 		;
-	if (free == SPACES_MAX)
+	if (place == SPACES_MAX)
 		return NULL;
-	n->nspaces += free == n->nspaces;
-	n->spaces[free] = (struct space){.ino = st.st_ino};
-	return &n->spaces[free];
+	n->nspaces += place == n->nspaces;
+	n->spaces[place] = (struct space){.ino = st.st_ino};
+	return &n->spaces[place];
 }
 
 static void take_sockets(struct network *n, pid_t pid)
