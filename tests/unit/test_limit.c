@@ -162,18 +162,28 @@ static void test_tables(void)
 
 /* ---- processes */
 
-#define KIDS 80
-
 static unsigned asked; /* processes whose control group was asked for */
+static pid_t sibling;
+static bool sibling_asked;
 
-static pid_t kid_start(int unshared)
+/* Starts a process that has children of its own. Returns when all are there. */
+static pid_t kid_start(int unshared, unsigned children)
 {
 	int ends[2];
+	pid_t kid;
 	char byte;
 	pid_t pid = pipe(ends) ? -1 : fork();
 
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (kid = getpid(); children && fork() > 0; children--)
+			;
+		if (children) { /* a child of the kid */
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			if (getppid() == kid)
+				pause();
+			_exit(1);
+		}
 		if (!unshare(unshared) && write(ends[1], "r", 1) == 1)
 			pause();
 		_exit(1);
@@ -203,29 +213,31 @@ static uint32_t no_rank(pid_t pid)
 
 static int ask(pid_t pid, struct buf *text)
 {
-	(void)pid;
 	(void)text;
 	asked++;
+	sibling_asked |= pid == sibling;
 	return -ENOENT;
 }
 
 static void test_namesakes(void)
 {
-	pid_t kids[KIDS];
-	struct neighbours_job job = {is_job, no_rank, ask, &kids[KIDS - 1]};
+	pid_t strangers, root;
+	struct neighbours_job job = {is_job, no_rank, ask, &root};
 	struct neighbours *n;
-	unsigned i;
 
-	TEST("of processes with the name of the job, only a limited number is read, and the job always")
+	TEST("of processes with the name of the job, only a limited number is read: first those that its parent "
+	     "started")
 	{
 		prctl(PR_SET_NAME, "a namesake");
-		for (i = 0; i < KIDS; i++)
-			kids[i] = kid_start(0);
+		strangers = kid_start(0, 80);
+		sibling = kid_start(0, 0);
+		root = kid_start(0, 0);
 		n = neighbours_begin(&job);
-		CHECK(n && asked == 64 + 1);
+		CHECK(n && asked == 64 + 1 && sibling_asked);
 		neighbours_free(n);
-		for (i = 0; i < KIDS; i++)
-			kid_end(kids[i]);
+		kid_end(strangers);
+		kid_end(sibling);
+		kid_end(root);
 	}
 }
 
@@ -265,7 +277,7 @@ static void test_namespaces(void)
 		"not root")
 	{
 		for (i = 0; i < 20; i++) {
-			pid = kid_start(CLONE_NEWNET);
+			pid = kid_start(CLONE_NEWNET, 0);
 			CHECK(is_looked_at(n, pid));
 			kid_end(pid);
 		}

@@ -213,28 +213,49 @@ static uint64_t throttled_of(const struct neighbours_job *job, pid_t pid, struct
 #define NAMES_MAX     8	 /* of processes of the job */
 #define NAMESAKES_MAX 64 /* processes with these names that are not of the job */
 
-/* Marks the processes of the job, and reads how long they and those with their names waited. */
-static void read_waits(const struct neighbours_job *job, struct buf *processes, const struct hash *by_pid)
+/* Marks the processes of the job, and those with their names: first those with the same parent, as other ranks are. */
+static void mark_named(const struct neighbours_job *job, struct buf *processes, const struct hash *by_pid)
 {
 	char names[NAMES_MAX][sizeof(((struct process *)NULL)->comm)];
-	unsigned n = 0, k, namesakes = 0;
-	struct hash groups = {0};
+	unsigned n = 0, k, pass, namesakes = 0;
+	struct hash parents = {0};
 	struct process *p;
 	size_t i;
 
 	for (i = 0; i < buf_count(processes, struct process); i++) {
 		p = buf_at(processes, struct process, i);
 		p->root = root_of(job, processes, by_pid, p);
+		p->named = p->root;
 		for (k = 0; k < n && strcmp(names[k], p->comm); k++)
 			;
 		if (p->root && k == n && n < NAMES_MAX)
 			memcpy(names[n++], p->comm, sizeof(p->comm));
+		if (p->root == p->pid)
+			hash_put(&parents, (uint64_t)p->parent, 0); /* without memory they are no siblings */
 	}
+	for (pass = 0; pass < 2; pass++)
+		for (i = 0; i < buf_count(processes, struct process) && namesakes < NAMESAKES_MAX; i++) {
+			p = buf_at(processes, struct process, i);
+			for (k = 0; k < n && strcmp(names[k], p->comm); k++)
+				;
+			if (p->named || k == n || (!pass && !hash_get(&parents, (uint64_t)p->parent, 0)))
+				continue;
+			p->named = true;
+			namesakes++;
+		}
+	hash_fini(&parents);
+}
+
+/* Reads how long the processes of the job and those with their names waited. */
+static void read_waits(const struct neighbours_job *job, struct buf *processes, const struct hash *by_pid)
+{
+	struct hash groups = {0};
+	struct process *p;
+	size_t i;
+
+	mark_named(job, processes, by_pid);
 	for (i = 0; i < buf_count(processes, struct process); i++) {
 		p = buf_at(processes, struct process, i);
-		for (k = 0; k < n && strcmp(names[k], p->comm); k++)
-			;
-		p->named = p->root || (k < n && namesakes++ < NAMESAKES_MAX);
 		p->runq_ns = p->named ? runq_of(p->pid) : 0;
 		p->throttled_ns = p->named ? throttled_of(job, p->pid, &groups) : 0;
 	}
