@@ -112,8 +112,8 @@ wait_followed() { # N
 	jq -e '.window | .followed == 2 and .follow_lag_ns == 0' "$BATS_TEST_TMPDIR/json"
 }
 
-# Counts this session's links only: other tests attach at the same time.
-fds_of_links() { find "/proc/$MXBPF_PID/fd" -lname 'anon_inode:bpf_link' | wc -l; }
+# Counts the probes of this session only: other tests attach at the same time. Samples of page faults are links, too.
+fds_of_links() { (cd "/proc/$MXBPF_PID/fdinfo" && grep -ls '^link_type:' [0-9]* | xargs -r grep -Ls '^link_type:.*perf' | wc -l); }
 
 @test "Probes and map entries of ended child processes are removed during the session" {
 	start_forks --calls 1

@@ -60,6 +60,7 @@ clients() {
 	end_pid "$BG_PID"
 	start_bg named "$MXBPF" serve --pid "$JOB_PID" --gpu --gpu-jobs 'train*,77' --interval 200ms --listen none --textfile named.prom
 	wait_line "$(err named)" 'CUPTI delivers records of 4 processes' "$BG_PID"
+	wait_line "$(err named)" 'attached: [0-9]+ probes' "$BG_PID"
 	expect_same "$(ready_pids | sort)" "$(clients)"
 	: >told/go
 	wait_exit "$JOB_PID"
