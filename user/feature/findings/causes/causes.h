@@ -59,7 +59,7 @@ struct cause_trend {
 	struct fact_operator node;
 	int64_t grown_bytes;	       /* of the process's memory, if it rises all the way; else 0 */
 	bool slower;		       /* the time rises beyond chance; else the number of operators does */
-	uint64_t first_ns, last_ns;    /* one of the first third, and of the last */
+	uint64_t first_ns, last_ns;    /* one of the first third, and of the last; 0: they are not slower */
 	struct fact_line line;	       /* where the time grows, in the last third; looks 0: not known */
 	double line_before, line_more; /* share of the looks in the first third, and how much more it is in the last */
 	double calls[2], passes[2]; /* operators of an iteration in the first third and in the last; nodes of backward

@@ -34,7 +34,8 @@
 #define OTHERS_LEAST 1.1       /* growth of the number of operators */
 #define POINTS_LEAST 5	       /* slices whose number of operators rises */
 #define NODES_LEAST  20
-#define AGAIN_LEAST  5 /* a graph that is kept on purpose is passed through two or three times */
+#define AGAIN_LEAST  5	  /* a graph that is kept on purpose is passed through two or three times */
+#define AGAIN_MORE   1.02 /* one that is passed through once for each output has as many nodes in each iteration */
 #define POINTS_RISE  0.9
 #define LINE_MORE    0.12 /* of the looks: a line has more of the last third than of the first */
 #define LINE_PART    0.4  /* of the growth */
@@ -326,11 +327,12 @@ static bool trend_operators(const struct mdl *m, const struct facts *f, struct c
 	       more >= POINTS_RISE * n * (n - 1) / 2;
 }
 
-/* The node is that of the backward pass for the operator: "AddmmBackward0" and "aten::addmm". */
+/* The node is that of the backward pass for the operator: "AddBackward0" and "aten::add", or "aten::add_" in place. */
 static bool is_node_of(const char *node, size_t base, const char *name, size_t len)
 {
 	size_t i;
 
+	len -= len && name[len - 1] == '_';
 	if (len != base + 6 || memcmp(name, "aten::", 6))
 		return false;
 	for (i = 0; i < base && tolower((unsigned char)node[i]) == name[6 + i]; i++)
@@ -439,10 +441,14 @@ static int look_for_trend(struct mdl *m, struct facts *f, const struct course *c
 	trend_again(m, f, &t);
 	longer = trend_operators(m, f,
 				 &t); /* two optimizers cut iterations into unequal parts, so it is no proof alone */
+	if (t.passes[0] > 0 && t.passes[1] <= AGAIN_MORE * t.passes[0])
+		t.again = 0;
 	longer = (longer || t.again >= AGAIN_LEAST) && t.grown_bytes;
 	t.slower = n >= PARTS * EACH_LEAST && ended >= PARTS * EACH_LEAST && becomes_slower(c, ended, &t, &rise);
 	if (!t.slower && !longer)
 		return 0;
+	if (!t.slower)
+		t.first_ns = t.last_ns = 0;
 	third_ns[0] = point_at(c, ended / 3).at_ns;
 	third_ns[1] = point_at(c, ended * 2 / 3).at_ns;
 	err = trend_line(m, &t, c, third_ns);
@@ -481,12 +487,14 @@ static void trend_say(const struct facts *f, struct buf *b)
 	const double over = (double)t->n * 2 / 3; /* between the middles of the thirds */
 	char ns[3][24], bytes[24];
 
-	buf_printf(
-		b,
-		"Iterations become slower: each takes %s in the last third of the window and %s in the first, %s more "
-		"per 100 iterations",
-		fmt_ns(t->last_ns, ns[0]), fmt_ns(t->first_ns, ns[1]),
-		fmt_ns(whole(100 * (double)(t->last_ns - t->first_ns) / over), ns[2]));
+	if (t->slower)
+		buf_printf(b,
+			   "Iterations become slower: each takes %s in the last third of the window and %s in the "
+			   "first, %s more per 100 iterations",
+			   fmt_ns(t->last_ns, ns[0]), fmt_ns(t->first_ns, ns[1]),
+			   fmt_ns(whole(100 * (double)(t->last_ns - t->first_ns) / over), ns[2]));
+	else
+		buf_printf(b, "Each iteration does more than the one before");
 	if (t->again >= AGAIN_LEAST)
 		buf_printf(
 			b,
