@@ -145,14 +145,27 @@ bool facts_is_idle(const struct mdl *m, const struct mxbpf_agg_line *l)
 	return text && l->sleeps && has_one_of(text, innermost(text, len, 1), waiting);
 }
 
-/* In a data loader, or waiting for a queue, which is a loader that the program has written itself. */
-bool facts_is_in_loader(const struct mdl *m, const struct mxbpf_agg_line *l)
+/* In a data loader of the runtime. */
+static bool has_loader(const struct mdl *m, const struct mxbpf_agg_line *l)
 {
 	size_t len;
 	const char *text = mdl_text(m, MXBPF_NAME_STACK, l->stack_id, &len);
 
-	return text &&
-	       (has_one_of(text, len, loaders) || (l->sleeps && has_one_of(text, innermost(text, len, 3), queues)));
+	return text && has_one_of(text, len, loaders);
+}
+
+bool facts_is_in_queue(const struct mdl *m, const struct mxbpf_agg_line *l)
+{
+	size_t len;
+	const char *text = mdl_text(m, MXBPF_NAME_STACK, l->stack_id, &len);
+
+	return text && l->sleeps && has_one_of(text, innermost(text, len, 3), queues) && !has_loader(m, l);
+}
+
+/* In a data loader, or waiting for a queue, which is a loader that the program has written itself. */
+bool facts_is_in_loader(const struct mdl *m, const struct mxbpf_agg_line *l)
+{
+	return has_loader(m, l) || facts_is_in_queue(m, l);
 }
 
 static bool starts_with(const char *name, size_t len, const char *with)
@@ -243,8 +256,9 @@ static enum about about_loop(struct mdl *m, const struct facts *f, const struct 
 	if (facts_is_outside(m, l)) {
 		if (facts_is_in_loader(m, l))
 			return ABOUT_DATA;
+		/* A thread that waits for another one, or for its result, waits for no lock of the interpreter. */
 		if (f->python && l->sleeps && l->syscall == SYS_futex)
-			return ABOUT_LOCK;
+			return facts_is_idle(m, l) ? ABOUT_OWN : ABOUT_LOCK;
 		return facts_in_library(m, l) ? ABOUT_LIBRARY : ABOUT_OWN;
 	}
 	if (waits_for_gpu(f, l, name, len))

@@ -74,6 +74,7 @@ static bool is_busy(const struct mxbpf_agg_line *l)
 struct alone_tallies {
 	struct facts_tally own, calls, data, workers;
 	uint64_t data_looks, data_asleep;
+	uint64_t queued, busy; /* of these, those in a queue of the program; looks that find others at work */
 };
 
 static int add_look(struct mdl *m, const struct facts *f, const struct mxbpf_agg_line *l, struct alone_tallies *t)
@@ -86,13 +87,16 @@ static int add_look(struct mdl *m, const struct facts *f, const struct mxbpf_agg
 	if (!line || !lines_is_program(line, len) || l->rank || lines_compiler(text, n) ||
 	    memmem(text, n, "<frozen importlib", 17)) /* it is still starting */
 		return 0;
-	if (!ours)
+	if (!ours) {
+		add_sat(&t->busy, is_busy(l) ? l->count : 0);
 		return l->h.tgid != f->cause.alone.tgid && l->main && is_busy(l)
 			       ? facts_tally_add(&t->workers, line, len, l)
 			       : 0;
+	}
 	if (facts_is_in_loader(m, l)) {
 		t->data_looks += l->count;
 		t->data_asleep += l->sleeps ? l->count : 0;
+		t->queued += facts_is_in_queue(m, l) ? l->count : 0;
 		return facts_tally_add(&t->data, line, len, l);
 	}
 	if (!facts_is_outside(m, l))
@@ -108,6 +112,15 @@ static uint64_t calls_at(const struct facts_tally *t, const char *line)
 		if (!strcmp(buf_at(&t->lines, struct fact_line, i)->text, line))
 			return buf_at(&t->lines, struct fact_line, i)->looks;
 	return 0;
+}
+
+/* A thread of a server waits in its queue for requests, while nobody prepares any. */
+static void drop_idle(struct alone_tallies *t)
+{
+	if (t->busy >= t->queued / 2)
+		return;
+	t->data_looks -= t->queued;
+	t->data_asleep -= t->queued;
 }
 
 static void take_lines(const struct alone_tallies *t, uint64_t all, struct facts *f)
@@ -158,8 +171,10 @@ int make_alone(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	}
 	for (i = 0; best && !err && i < n; i++)
 		err = add_look(m, f, &l[i], &t);
-	if (best && !err)
+	if (best && !err) {
+		drop_idle(&t);
 		take_lines(&t, all, f);
+	}
 	facts_tally_fini(&t.own);
 	facts_tally_fini(&t.calls);
 	facts_tally_fini(&t.data);
