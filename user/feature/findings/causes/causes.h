@@ -128,7 +128,7 @@ struct fact_late {
 	double waits_cpu, waits_more;	 /* of the time that it wants to run, without a CPU; beyond any other rank */
 	bool bound;			 /* to fewer CPUs than any other rank */
 	double throttled;		 /* by its control group, if the others are not */
-	double collects;		 /* share of the time: its garbage collector runs */
+	double collects; /* share of the time: its garbage collector runs, if those of the others do not */
 	struct cause_paging paging;
 	/* The process that takes the most of the CPU to which it is bound; cpu plus 1; 0: not bound to one. */
 	uint32_t neighbour, cpu;

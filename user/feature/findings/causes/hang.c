@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "base/syscall.h"
 #include "feature/lines/lines.h"
@@ -101,6 +102,12 @@ static double rank_cpus(const struct mdl *m, uint32_t tgid)
 	return 0;
 }
 
+/* It sleeps until a disk has done something, as a rank does that writes a checkpoint. */
+static bool waits_for_disk(const struct mxbpf_agg_line *l)
+{
+	return l->sleeps == MXBPF_SLEEP_DISK || (l->sleeps && (l->syscall == SYS_fsync || l->syscall == SYS_fdatasync));
+}
+
 static void place_rank(const struct mdl *m, struct rank *r)
 {
 	size_t len = 0, n = 0;
@@ -114,7 +121,7 @@ static void place_rank(const struct mdl *m, struct rank *r)
 		find_op(text, n, r->op);
 	if ((double)r->stopped >= STILL_LEAST * looks)
 		r->place = STOPPED;
-	else if (r->looks < LOOKS_LEAST || (double)r->still < STILL_LEAST * looks)
+	else if (r->looks < LOOKS_LEAST || (double)r->still < STILL_LEAST * looks || waits_for_disk(r->at))
 		r->place = MOVES;
 	else if (leaves(text, n, r->op))
 		r->place = LEAVES;
@@ -139,7 +146,9 @@ static struct rank *rank_of(struct job *j, const struct mxbpf_agg_line *l)
 	return &j->ranks[j->n++];
 }
 
-/* Main threads of ranks: of those that the session does not profile, of its own that have a number, and of its target.
+/*
+ * Main threads of ranks: of those that the session does not profile, of its own that have a number, and of its target,
+ * which is a launcher if others have numbers.
  */
 static void sum_looks(const struct mxbpf_agg_line *l, size_t n, uint32_t own, struct job *j)
 {
@@ -147,6 +156,8 @@ static void sum_looks(const struct mxbpf_agg_line *l, size_t n, uint32_t own, st
 	unsigned k;
 	size_t i;
 
+	for (i = 0; i < n; i++)
+		own = l[i].main && l[i].number ? 0 : own;
 	for (i = 0; i < n; i++) {
 		if (!l[i].main || !(l[i].rank || l[i].number || l[i].h.tgid == own))
 			continue;

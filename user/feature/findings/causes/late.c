@@ -153,12 +153,30 @@ static int collect(const struct mdl *m, const struct facts *f, struct ranks *r)
 	return err;
 }
 
-/* Ranks wait where one half of them or more is seen asleep: the late one may not. */
+/* The line of the program has called the runtime. */
+static bool in_runtime(const struct mdl *m, const struct seen *s)
+{
+	static const char *const runtimes[] = {"torch/", "mxnet/", "horovod/"};
+	size_t len, line, i;
+	const char *text = mdl_text(m, MXBPF_NAME_STACK, s->stack_id, &len),
+		   *end = text ? lines_pick(text, len, &line) : NULL;
+
+	for (i = 0; end && i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
+		if (memmem(text, (size_t)(end - text), runtimes[i], strlen(runtimes[i])))
+			return true;
+	return false;
+}
+
+/*
+ * Ranks wait where one half of them or more is seen asleep: the late one may not. Of two ranks one alone is a half, so
+ * that it must be in the runtime: it can wait for a lock or a server, too.
+ */
 static bool is_exchange(const struct mdl *m, struct ranks *r, const struct seen *s)
 {
 	const uint64_t *at = may_wait(m, s) ? ranks_at(m, r, s, false) : NULL;
+	const unsigned n = at ? (unsigned)__builtin_popcountll(*at) : 0;
 
-	return at && (unsigned)__builtin_popcountll(*at) >= (r->n + 1) / 2;
+	return n && n >= (r->n + 1) / 2 && (n > 1 || in_runtime(m, s));
 }
 
 /* ---- rounds */
@@ -289,6 +307,16 @@ static int take_lines(const struct mdl *m, const struct ranks *r, unsigned late,
 	return err;
 }
 
+/* The share of the samples in which a rank is late because of the probes that it alone has. */
+static double own_cost(const struct facts *f, const struct ranks *r, unsigned late)
+{
+	unsigned k, unprobed = 0;
+
+	for (k = 0; k < r->n; k++)
+		unprobed += r->unprobed[k];
+	return late < r->n && unprobed && !r->unprobed[late] ? f->watching / (1 + f->watching) : 0;
+}
+
 #define ROUNDS_LEAST 10
 
 int late_find(const struct mdl *m, struct facts *f)
@@ -305,6 +333,7 @@ int late_find(const struct mdl *m, struct facts *f)
 		late = share > most ? k : late;
 		most = share > most ? share : most;
 	}
+	most -= own_cost(f, &r, late);
 	if (most < LATE_LEAST || (r.rows[late] < LATE_ROWS && most < LATE_ALWAYS)) {
 		late = rank_of(&r, f->collective.late.tgid);
 		most = late < r.n && !f->last_rank ? f->collective.late.share : 0;
@@ -376,16 +405,17 @@ static void take_neighbour(const struct mdl *m, const struct mxbpf_neighbour *ow
 	memcpy(to->neighbour_name, most->comm, sizeof(most->comm));
 }
 
-static void take_cpu(const struct mdl *m, struct fact_late *to)
+static void take_cpu(const struct mdl *m, const struct facts *f, struct fact_late *to)
 {
 	size_t n, i;
 	const struct mxbpf_neighbour *p = neighbours_rows(m, &n);
-	double waits, throttled, others_wait = 0, others_throttled = 0;
+	double waits, throttled, collects, others_wait = 0, others_throttled = 0, others_collect = 0;
 	unsigned cpus = 0, least = UINT_MAX;
 
 	for (i = 0; i < n; i++) {
 		waits = facts_share((double)p[i].runq_ns, (double)p[i].runq_ns + (double)p[i].cpu_ns);
 		throttled = facts_share((double)p[i].throttled_ns, (double)p[i].elapsed_ns);
+		collects = causes_collecting(f, p[i].h.tgid);
 		if (p[i].h.tgid == to->tgid) {
 			to->number = p[i].rank;
 			to->waits_cpu = waits;
@@ -396,11 +426,14 @@ static void take_cpu(const struct mdl *m, struct fact_late *to)
 			least = p[i].cpus < least ? p[i].cpus : least;
 			others_wait = waits > others_wait ? waits : others_wait;
 			others_throttled = throttled > others_throttled ? throttled : others_throttled;
+			others_collect = collects > others_collect ? collects : others_collect;
 		}
 	}
 	to->waits_more = to->waits_cpu - others_wait;
 	to->bound = cpus && cpus < least;
 	to->throttled = to->throttled > 2 * others_throttled ? to->throttled : 0;
+	to->collects = causes_collecting(f, to->tgid);
+	to->collects = to->collects > 2 * others_collect ? to->collects : 0;
 }
 
 int make_late(struct mdl *m, const struct mdl_session *s, struct facts *f)
@@ -410,8 +443,7 @@ int make_late(struct mdl *m, const struct mdl_session *s, struct facts *f)
 
 	if (!to->tgid)
 		return 0;
-	take_cpu(m, to);
-	to->collects = causes_collecting(f, to->tgid);
+	take_cpu(m, f, to);
 	err = cause_paging_of(m, to->tgid, 0, &to->paging);
 	err = err ? err : line_beside(m, to->tgid, true, &to->worker);
 	return err ? err : line_beside(m, to->tgid, false, &to->holder);
@@ -419,10 +451,15 @@ int make_late(struct mdl *m, const struct mdl_session *s, struct facts *f)
 
 /* ---- words */
 
-static void put_at(const struct fact_line *l, struct buf *b)
+static void put_after(const char *comma, const struct fact_line *l, struct buf *b)
 {
 	if (l->looks)
-		buf_printf(b, " at %s", l->text);
+		buf_printf(b, "%s at %s", comma, l->text);
+}
+
+static void put_at(const struct fact_line *l, struct buf *b)
+{
+	put_after("", l, b);
 }
 
 static bool is_throttled(const struct fact_late *l)
@@ -432,9 +469,9 @@ static bool is_throttled(const struct fact_late *l)
 
 static void throttled_say(const struct fact_late *l, struct buf *b)
 {
-	buf_printf(b, "the CPU limit of its control group stops it in %.0f%% of the time (throttled),",
+	buf_printf(b, "the CPU limit of its control group stops it in %.0f%% of the time (throttled)",
 		   100 * l->throttled);
-	put_at(&l->line, b);
+	put_after(",", &l->line, b);
 }
 
 #define STARVED_LEAST 0.3 /* of the time that it wants to run */
@@ -464,8 +501,8 @@ static bool does_collect(const struct fact_late *l)
 
 static void collects_say(const struct fact_late *l, struct buf *b)
 {
-	buf_printf(b, "Python's garbage collector runs in it in %.0f%% of the time,", 100 * l->collects);
-	put_at(&l->line, b);
+	buf_printf(b, "Python's garbage collector runs in it in %.0f%% of the time", 100 * l->collects);
+	put_after(",", &l->line, b);
 }
 
 static bool does_swap(const struct fact_late *l)
