@@ -133,7 +133,7 @@ static int find_grown_line(struct mdl *m, struct facts *f)
 
 /*
  * In slices a block can be allocated in one and freed beside it, so that memory of the runtime seems to grow. It does
- * if that of the process grows, and by as much.
+ * if that of the process grows, and by as much, if it is more than other things make it grow.
  */
 static void check_slices(struct facts *f, const struct resident *p, int64_t grown)
 {
@@ -141,7 +141,7 @@ static void check_slices(struct facts *f, const struct resident *p, int64_t grow
 
 	if (!f->sliced || p->tgid != f->loop.tgid || !f->loop.n || !f->loop.total_ns)
 		return;
-	f->grown_bytes = f->grown_bytes > 0 ? grown : 0;
+	f->grown_bytes = f->grown_bytes > 0 && grown >= RESIDENT_LEAST ? grown : 0;
 	f->grown_over = 1 + (uint64_t)((double)over_ns * (double)f->loop.n / (double)f->loop.total_ns);
 }
 

@@ -441,6 +441,7 @@ static void exchange_say(const struct facts *f, struct buf *b)
 static double slow_share(const struct facts *f);
 
 #define SLOW_LEAST     0.1
+#define LATE_LEAST     0.1
 #define OWN_LINE_LEAST 0.4 /* share of the looks at slow iterations by which their line is more frequent there */
 
 /*
@@ -536,7 +537,7 @@ static double slow_share(const struct facts *f)
 {
 	if (!f->slow.every && f->slow_line_more < OWN_LINE_LEAST && may_be_noise(f))
 		return 0;
-	if (f->slow.part == MXBPF_PART_KVSTORE && f->late_tgid)
+	if (f->slow.part == MXBPF_PART_KVSTORE && (f->last_rank || f->collective.late.share >= LATE_LEAST))
 		return 0; /* the late rank is the cause, and its finding says how often */
 	return facts_share((double)f->slow.excess_ns, (double)f->loop.total_ns) * (f->slow.n > 0);
 }
@@ -660,7 +661,7 @@ const struct finding_rule rules_common[] = {
 	 .next_of = next_exchange,
 	 .advice = "The processes of a job wait for the slowest of them and for the network. Compare the processes, exchange "
 		   "less often or in larger parts, and let the exchange run beside the backward pass."},
-	{.key = "late_rank", .all_records = true, .full_gpu = true, .least = 0.1, .share = rules_late_share, .say = rules_late_say, .evidence = rules_late_evidence,
+	{.key = "late_rank", .all_records = true, .full_gpu = true, .least = LATE_LEAST, .share = rules_late_share, .say = rules_late_say, .evidence = rules_late_evidence,
 	 .next_of = next_late, .pid_at = offsetof(struct facts, late_tgid),
 	 .advice = "The others wait in each collective until the last process has begun it. Give that rank no more work than "
 		   "the others have, and a machine that is as fast and as free."},
@@ -671,11 +672,11 @@ const struct finding_rule rules_common[] = {
 	{.key = "slow_link", .all_records = true, .full_gpu = true, .least = 0.02, .share = rules_slow_link_share, .say = rules_slow_link_say,
 	 .advice = "Compare the links of these ranks with those of the others: the switch, the number of lanes, NVLink or PCIe, "
 		   "and the network card that NCCL_DEBUG=INFO names."},
-	{.key = "own_threads", .other_time = true, .least = 0.15, .share = rules_threads_share, .say = rules_threads_say, .evidence = rules_threads_evidence,
+	{.key = "own_threads", .other_time = true, .least = RULES_THREADS_LEAST, .share = rules_threads_share, .say = rules_threads_say, .evidence = rules_threads_evidence,
 	 .next = "--pid PID --omp --sched", .taken = FACTS_HAVE_SCHED,
 	 .advice = "The job starts more threads than there are CPUs for it. Set OMP_NUM_THREADS or the runtime's number of "
 		   "threads to the CPUs that the job has, less those that its workers need."},
-	{.key = "neighbours", .other_time = true, .least = 0.1, .share = rules_neighbours_share, .say = rules_neighbours_say, .evidence = rules_neighbours_evidence,
+	{.key = "neighbours", .other_time = true, .least = RULES_NEIGHBOURS_LEAST, .share = rules_neighbours_share, .say = rules_neighbours_say, .evidence = rules_neighbours_evidence,
 	 .next = "--pid PID --sched", .taken = FACTS_HAVE_SCHED,
 	 .advice = "Other processes run on the CPUs that the job needs. Give the job CPUs of its own (cpusets, a dedicated node)."},
 	{.key = "throttled", .least = 0.05, .share = rules_throttled_share, .say = rules_throttled_say, .evidence = rules_throttled_evidence,

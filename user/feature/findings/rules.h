@@ -38,6 +38,8 @@ int make_late(struct mdl *m, const struct mdl_session *s, struct facts *f); /* i
 RULE(rules_threads);
 RULE(rules_neighbours);
 RULE(rules_throttled);
+#define RULES_THREADS_LEAST    0.15
+#define RULES_NEIGHBOURS_LEAST 0.1
 double rules_stolen_share(const struct facts *f);
 void rules_stolen_say(const struct facts *f, struct buf *b);
 RULE(rules_stopped);

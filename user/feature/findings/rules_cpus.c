@@ -11,6 +11,16 @@ static double runq_share(const struct facts *f)
 	return facts_share((double)f->op_runq_ns, (double)f->op_self_ns);
 }
 
+/* Operators wait for a part of their time, and the loop for a part of that: a part above its threshold counts so. */
+static double of_loop(const struct facts *f, double share, double least)
+{
+	const double part = f->loop.n ? facts_share((double)f->loop_self_ns, (double)f->loop.total_ns) : 1;
+
+	if (share < least)
+		return 0;
+	return share * facts_least(1, part) > least ? share * facts_least(1, part) : least;
+}
+
 double rules_others_share(const struct facts *f)
 {
 	return facts_share((double)f->others_cpu_ns, (double)f->cpu_elapsed_ns * f->cpus);
@@ -41,7 +51,7 @@ double rules_threads_share(const struct facts *f)
 	const bool many = wanted(f) >= WANTED_TIMES * f->allowed_cpus || ranks_compete(f);
 
 	return f->throttled < 0.02 && (many || (!f->job_runq_ns && rules_others_share(f) < RULES_OTHERS_LEAST))
-		       ? runq_share(f)
+		       ? of_loop(f, runq_share(f), RULES_THREADS_LEAST)
 		       : 0;
 }
 
@@ -64,15 +74,20 @@ void rules_threads_evidence(const struct facts *f, struct buf *b)
 }
 
 /* A thread that its control group has stopped waits for a CPU, too. */
-double rules_neighbours_share(const struct facts *f)
+static double neighbours_share(const struct facts *f)
 {
 	return rules_others_share(f) >= RULES_OTHERS_LEAST ? runq_share(f) - f->throttled : 0;
+}
+
+double rules_neighbours_share(const struct facts *f)
+{
+	return of_loop(f, neighbours_share(f), RULES_NEIGHBOURS_LEAST);
 }
 
 void rules_neighbours_say(const struct facts *f, struct buf *b)
 {
 	buf_printf(b, "Operators wait for a CPU in %.0f%% of their time, while other processes use %.1f of %u CPUs",
-		   100 * rules_neighbours_share(f), facts_share((double)f->others_cpu_ns, (double)f->cpu_elapsed_ns),
+		   100 * neighbours_share(f), facts_share((double)f->others_cpu_ns, (double)f->cpu_elapsed_ns),
 		   f->cpus);
 }
 

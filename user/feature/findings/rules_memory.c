@@ -56,9 +56,11 @@ void rules_failed_evidence(const struct facts *f, struct buf *b)
 
 #define GROWTH_LEAST (1 << 20) /* bytes over the window */
 
-/* Growth takes no time yet; it ranks behind what takes half of it. */
+/* Growth takes no time yet; it ranks behind what takes half of it. Of one process it is said once. */
 double rules_growth_share(const struct facts *f)
 {
+	if (f->resident.tgid == f->loop.tgid && rules_resident_share(f) > 0)
+		return 0;
 	return f->grown_bytes >= GROWTH_LEAST ? 0.5 : 0;
 }
 

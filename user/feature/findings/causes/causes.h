@@ -158,6 +158,7 @@ struct network_facts {
 
 /* pinned.c: processes of the job that may run on one CPU alone. n 0: they have more, or do not wait for it. */
 struct pinned_facts {
+	uint32_t tgid;	     /* of the loop, else of the target */
 	unsigned n, of, cpu; /* processes on that CPU; of so many with a loop or rank; its number */
 	double share;	     /* of the time: threads of the job wait for it */
 	double idle;	     /* CPUs of the machine that are idle */

@@ -79,8 +79,7 @@ static double network_share(const struct facts *f)
 {
 	const struct network_facts *n = &f->cause.network;
 
-	if (n->looks < LOOKS_LEAST || f->late_tgid ||
-	    !(n->flight >= FLIGHT_LEAST || resent_share(n) >= RESENT_LEAST || is_quiet(f)))
+	if (n->looks < LOOKS_LEAST || !(n->flight >= FLIGHT_LEAST || resent_share(n) >= RESENT_LEAST || is_quiet(f)))
 		return 0;
 	return rules_exchange_share(f);
 }

@@ -19,16 +19,16 @@ static bool is_rank(const struct mdl *m, const struct facts *f, uint32_t tgid)
 	for (i = 0; i < n; i++)
 		if (l[i].h.tgid == tgid && (l[i].rank || l[i].number))
 			return true;
-	return tgid == f->loop.tgid;
+	return tgid == f->cause.pinned.tgid;
 }
 
-/* The CPU of the loop's process, if it has one alone. */
-static uint32_t only_cpu(const struct mxbpf_neighbour *r, size_t n, const struct facts *f)
+/* The CPU of the process, if it has one alone. */
+static uint32_t only_cpu(const struct mxbpf_neighbour *r, size_t n, uint32_t tgid)
 {
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		if (r[i].h.tgid == f->loop.tgid)
+		if (r[i].h.tgid == tgid)
 			return r[i].only_cpu;
 	return 0;
 }
@@ -39,12 +39,16 @@ int make_pinned(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	const struct machine_row *idle = machine_row(m, MXBPF_GAUGE_CPU_IDLE, 0);
 	size_t n, i;
 	const struct mxbpf_neighbour *r = neighbours_rows(m, &n);
-	const uint32_t cpu = only_cpu(r, n, f);
+	uint64_t cpu_ns = 0, runq_ns = 0; /* of the job's processes on that CPU: other ranks have others */
+	uint32_t cpu;
 
-	(void)s;
+	p->tgid = f->loop.tgid ? f->loop.tgid : s->pid;
+	cpu = only_cpu(r, n, p->tgid);
 	if (!cpu || f->cpus < 2)
 		return 0;
 	for (i = 0; i < n; i++) {
+		add_sat(&cpu_ns, r[i].job && r[i].only_cpu == cpu ? r[i].cpu_ns : 0);
+		add_sat(&runq_ns, r[i].job && r[i].only_cpu == cpu ? r[i].runq_ns : 0);
 		if (!is_rank(m, f, r[i].h.tgid))
 			continue;
 		p->of++;
@@ -52,9 +56,9 @@ int make_pinned(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	}
 	p->cpu = cpu - 1;
 	p->idle = idle ? facts_share((double)idle->difference, (double)idle->elapsed_ns) : 0;
-	if (p->n == 1 && (double)(f->job_cpu_ns + f->job_runq_ns) < DEMAND_LEAST * (double)f->cpu_elapsed_ns)
+	if (p->n == 1 && (double)cpu_ns + (double)runq_ns < DEMAND_LEAST * (double)f->cpu_elapsed_ns)
 		p->n = 0;
-	p->share = facts_least(facts_share((double)f->job_runq_ns, (double)f->cpu_elapsed_ns), 1);
+	p->share = facts_least(facts_share((double)runq_ns, (double)f->cpu_elapsed_ns), 1);
 	return 0;
 }
 
@@ -71,8 +75,7 @@ static void pinned_say(const struct facts *f, struct buf *b)
 		buf_printf(b, "%s%u ranks may use only CPU %u of %u (affinity)", p->n == p->of ? "All " : "", p->n,
 			   p->cpu, f->cpus);
 	else
-		buf_printf(b, "Process %" PRIu32 " may use only CPU %u of %u (affinity)", f->loop.tgid, p->cpu,
-			   f->cpus);
+		buf_printf(b, "Process %" PRIu32 " may use only CPU %u of %u (affinity)", p->tgid, p->cpu, f->cpus);
 	buf_printf(b, "; %s waits for it in %.0f%% of the time", p->n > 1 ? "this one" : "it", 100 * p->share);
 }
 
@@ -84,7 +87,7 @@ static void pinned_evidence(const struct facts *f, struct buf *b)
 /* clang-format off */
 const struct finding_rule rules_pinned[] = {
 	{.key = "pinned", .explains = "neighbours own_threads exchange", .full_gpu = true, .other_time = true, .first = 1, .least = PINNED_LEAST,
-	 .share = pinned_share, .say = pinned_say, .evidence = pinned_evidence, .next = "--pid PID --sched", .taken = FACTS_HAVE_SCHED,
+	 .share = pinned_share, .say = pinned_say, .evidence = pinned_evidence, .pid_at = offsetof(struct facts, cause.pinned.tgid), .next = "--pid PID --sched", .taken = FACTS_HAVE_SCHED,
 	 .advice = "A shell, taskset, numactl, a launcher or a batch system has set the affinity, and all threads inherit it. taskset -a -p "
 		   "-c LIST PID widens it while the job runs; give each rank CPUs of its own when it is started."},
 	{.key = NULL},
