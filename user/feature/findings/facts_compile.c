@@ -9,7 +9,8 @@
 #include "feature/lines/lines.h"
 #include "feature/steps/steps.h"
 
-#define COMPILED_LEAST 3 /* samples in a compiler, or more, to say so */
+#define COMPILED_LEAST 3   /* samples in a compiler, or more, to say so */
+#define FIRST_LEAST    0.3 /* of the time: what is compiled once, when a program starts */
 
 static const char *compiler_of(const struct mdl *m, uint64_t stack_id)
 {
@@ -126,6 +127,19 @@ static int find_guard(const struct mdl *m, const struct thread *t, struct facts 
 	return err;
 }
 
+/* Code is compiled anew: a guard fails, or the loop has begun before. */
+static bool is_anew(const struct mdl *m, const struct thread *t, const struct facts *f)
+{
+	size_t n, i;
+	const struct mxbpf_look *l = lines_looks(m, &n);
+	unsigned later = 0;
+
+	for (i = 0; f->loop.n && i < n; i++)
+		later += l[i].h.tgid == t->tgid && l[i].tid == t->tid && l[i].h.ts_ns > f->loop.first_ns &&
+			 compiler_of(m, l[i].stack_id);
+	return f->compiling.anew || later >= COMPILED_LEAST;
+}
+
 int facts_compiling(const struct mdl *m, const struct mdl_session *s, struct facts *f)
 {
 	struct hash index = {0};
@@ -149,6 +163,8 @@ int facts_compiling(const struct mdl *m, const struct mdl_session *s, struct fac
 		f->compiling.tgid = most->tgid;
 		err = find_caller(m, most, &f->compiling.line);
 		err = err ? err : find_guard(m, most, f);
+		if (f->compiling.share < FIRST_LEAST && !is_anew(m, most, f))
+			f->compiling.share = 0;
 	}
 	hash_fini(&index);
 	buf_fini(&threads);
