@@ -348,6 +348,123 @@ static void test_processes(void)
 	}
 }
 
+/* A look at the main thread of a rank in a round. */
+static void seen(uint64_t round, uint32_t pid, const char *text, uint32_t flags)
+{
+	struct mxbpf_look look = {
+		.h = {.kind = MXBPF_LOOK, .size = sizeof(look), .tgid = pid, .ts_ns = (1000 + round * 100) * MS + pid},
+		.stack_id = hash_text(HASH_SEED, text, strlen(text)),
+		.tid = pid,
+		.flags = MXBPF_LOOK_KNOWN | flags | (pid == RANK ? MXBPF_LOOK_RANK : 0),
+	};
+
+	name(look.stack_id, MXBPF_NAME_STACK, text);
+	feed(&look);
+}
+
+#define FUTEX	 (MXBPF_LOOK_SLEEPS | (SYS_futex + 1) << MXBPF_LOOK_SYSCALL)
+#define REDUCING "torch/distributed/distributed_c10d.py(3252): all_reduce\n/app/t.py(9): step"
+
+/* In one of `every` rounds the profiled rank computes and the other one sleeps, seldom the opposite; else both wait. */
+static const char *two_ranks(const char *other, uint64_t every)
+{
+	uint64_t i;
+
+	begin_loop(MXBPF_PART_OUTSIDE, 5);
+	for (i = 0; i < 40; i++) {
+		seen(i, PID, i % every ? REDUCING : "/app/t.py(5): step", i % every ? FUTEX : 0);
+		seen(i, RANK, i % every ? REDUCING : other, i % every && i % 14 == 1 ? 0 : FUTEX);
+	}
+	return found();
+}
+
+static void test_two_ranks(void)
+{
+	TEST("of two ranks, one waits for the other in the runtime, and not in a lock of its own")
+	{
+		CHECK(!strcmp(two_ranks(REDUCING, 1), "straggler") && says("Process 100 lags"));
+		CHECK(!strcmp(two_ranks("/app/t.py(8): log", 1), ""));
+	}
+	TEST("the rank that is profiled is not late by what the probes cost it")
+	{
+		CHECK(!strcmp(two_ranks(REDUCING, 2), "straggler") && says("in 42% of the samples"));
+		session.cost = (struct mdl_cost){.scale = 1, .thread_ns = session.duration_ns / 2};
+		CHECK(!strcmp(two_ranks(REDUCING, 2), "watching"));
+		session.cost = (struct mdl_cost){.scale = 0};
+	}
+}
+
+/* A process of the job that is bound to a CPU, uses it and waits for it. */
+static void bound(uint32_t pid, uint32_t cpu)
+{
+	struct mxbpf_neighbour n = {
+		.h = {.kind = MXBPF_NEIGHBOUR, .size = sizeof(n), .tgid = pid, .ts_ns = 5000 * MS},
+		.cpu_ns = 2000 * MS,
+		.runq_ns = 1000 * MS,
+		.elapsed_ns = 4000 * MS,
+		.job = 1,
+		.only_cpu = 1 + cpu,
+	};
+
+	feed(&n);
+}
+
+static void test_cpus(void)
+{
+	uint64_t i;
+
+	TEST("processes that are bound to one CPU compete for it, with a loop and without one; those that have one "
+	     "each do not")
+	{
+		for (i = 0; i < 4; i++) {
+			new_model();
+			machine(4000, 4000);
+			session.pid = PID;
+			loop(i < 2 ? 40 : 0, 100, MXBPF_PART_OUTSIDE, 5);
+			bound(PID, 1);
+			bound(RANK, i % 2);
+			CHECK(!strcmp(found(), i % 2 ? "pinned" : ""));
+			CHECK(i % 2 == 0 || says("Process 100 may use only CPU 1 of 2"));
+		}
+		session.pid = 0;
+	}
+	TEST("operators that wait for a CPU count as much as they take of the loop")
+	{
+		begin_loop(MXBPF_PART_DATA, 60);
+		operators(400, 4 * MS, 32 * MS / 10, 0);
+		CHECK(!strcmp(found(), "data_wait own_threads"));
+		CHECK(told.n > 1 && has(&told.list[1].text, "in 80% of their time"));
+	}
+}
+
+static void test_waits(void)
+{
+	TEST("a thread of a server that waits for requests waits for no data, unless another thread prepares them")
+	{
+		begin();
+		looks(PID, PID + 1, "/app/server.py(50): work", 10, IN_API);
+		looks(PID, PID + 1,
+		      "/usr/lib/python3.11/threading.py(3): wait\n/usr/lib/python3.11/queue.py(1): get\n"
+		      "/app/server.py(49): work",
+		      30, IN_LOCK);
+		looks(PID, PID + 2, "/usr/lib/python3.11/socket.py(7): readinto\n/app/server.py(40): handle", 40,
+		      ASLEEP);
+		CHECK(!strcmp(found(), ""));
+		looks(PID, PID + 3, "/app/server.py(30): decode", 30, 0);
+		CHECK(!strcmp(found(), "data_wait"));
+	}
+	TEST("a loop that waits for the result of another thread waits for no interpreter lock")
+	{
+		begin_loop(MXBPF_PART_OUTSIDE, 60);
+		looks(PID, PID,
+		      "/usr/lib/python3.11/threading.py(3): wait\n/usr/lib/python3.11/concurrent/futures/_base.py(4): "
+		      "result\n/app/t.py(7): main",
+		      30, IN_LOCK);
+		looks(PID, PID + 1, "/app/t.py(3): decode", 30, 0);
+		CHECK(!strcmp(found(), "own_code") && shows(0, "/app/t.py(7): main"));
+	}
+}
+
 static void test_faults(void)
 {
 	uint64_t i;
@@ -471,6 +588,9 @@ int main(void)
 	test_rules();
 	test_lines();
 	test_processes();
+	test_two_ranks();
+	test_cpus();
+	test_waits();
 	test_faults();
 	test_loss();
 	test_head();

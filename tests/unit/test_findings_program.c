@@ -191,6 +191,23 @@ static void test_compiler(void)
 	}
 }
 
+static void test_first_compilation(void)
+{
+	uint64_t i;
+
+	TEST("what is compiled before the loop begins is a finding from 30 % of the time on, and later from 10 %")
+	{
+		new_model();
+		iterations(40, 100);
+		for (i = 1; i <= 8; i++)
+			sample(0 - i, PID, COMPILES, RUNS); /* in the 800 ms before */
+		samples(0, 40, COMPILED);
+		CHECK(is_silent());
+		samples(20, 24, COMPILES);
+		CHECK(!strcmp(found(), "compiling"));
+	}
+}
+
 static void test_rest(void)
 {
 	FREED(mdl_session_fini) struct mdl_session about = session_new();
@@ -419,6 +436,34 @@ static void test_passes(void)
 	}
 }
 
+static void test_again(void)
+{
+	struct mxbpf_look look = {
+		.h = {.kind = MXBPF_LOOK, .size = sizeof(look), .tgid = PID},
+		.stack_id = stack("/app/train.py(17): step"),
+		.tid = PID,
+		.flags = RUNS,
+	};
+
+	TEST("a backward pass that runs nodes again is said without times that are not known to rise, and operators in "
+	     "place have the same nodes")
+	{
+		rises(ROUNDS, 1024, 0, 0, 0);
+		iterations(40, 100);
+		for (look.iterations = 1; look.iterations < 11; look.iterations++) {
+			look.h.ts_ns = look.read_ns = 1000 * MS + look.iterations * 100 * MS;
+			feed(&look);
+		}
+		calls("AddBackward0", 100, false);
+		calls("aten::add", 10, false);
+		CHECK(strstr(found(), "slower_iterations"));
+		CHECK(has(&told.list[0].text, "Each iteration does more than the one before; the backward pass goes "
+					      "through the graphs of earlier iterations again"));
+		calls("aten::add_", 90, false);
+		CHECK(*found() && !strstr(found(), "slower_iterations"));
+	}
+}
+
 /* ---- deep stacks */
 
 static void test_deep(void)
@@ -459,15 +504,15 @@ static void test_deep(void)
 #define SENDING	 "torch/distributed/distributed_c10d.py(2901): broadcast\n/app/train.py(31): <module>"
 #define CLEANING "/app/train.py(5): upload"
 
-/* Samples of the main thread of a rank of four on this machine, all of them on one stack, asleep. */
-static void stands(unsigned number, const char *text, uint64_t count)
+/* Samples of the main thread of a rank of four on this machine, all of them on one stack, asleep in a system call. */
+static void sleeps_in(int syscall, unsigned number, const char *text, uint64_t count)
 {
 	struct mxbpf_agg_line l = {
 		.h = {.kind = MXBPF_AGG_LINE, .size = sizeof(l), .tgid = PID + number, .ts_ns = 1000 * MS},
 		.stack_id = stack(text),
 		.count = count,
 		.tid = PID + number,
-		.syscall = SYS_futex,
+		.syscall = syscall,
 		.sleeps = MXBPF_SLEEP_ANY,
 		.main = 1,
 		.rank = number > 0,
@@ -476,6 +521,11 @@ static void stands(unsigned number, const char *text, uint64_t count)
 	};
 
 	feed(&l);
+}
+
+static void stands(unsigned number, const char *text, uint64_t count)
+{
+	sleeps_in(SYS_futex, number, text, count);
 }
 
 /* Three ranks stand in all_reduce, and the fourth one somewhere else; NULL: there is no such process. */
@@ -506,11 +556,33 @@ static void test_hang(void)
 		CHECK(!strcmp(hangs(CLEANING), "hang") && says("rank 2 (process 102) has left the loop: it is in the "
 							       "exit of its program, at /app/train.py(5): upload"));
 	}
-	TEST("a job does not stand still while one of its ranks goes from line to line, or while no rank is in a "
-	     "collective")
+	TEST("the launcher of the ranks, which mxbpf was pointed at, is none of them")
+	{
+		struct mxbpf_agg_line launcher = {
+			.h = {.kind = MXBPF_AGG_LINE, .size = sizeof(launcher), .tgid = 90, .ts_ns = 1000 * MS},
+			.count = 30,
+			.tid = 90,
+			.syscall = SYS_poll,
+			.sleeps = MXBPF_SLEEP_ANY,
+			.main = 1,
+		};
+
+		hangs(SENDING);
+		launcher.stack_id = stack("torch/distributed/run.py(9): main\n/usr/bin/torchrun(8): <module>");
+		session.pid = launcher.h.tgid;
+		feed(&launcher);
+		CHECK(!strcmp(found(), "hang") && says("rank 2 (process 102) is in another collective"));
+		CHECK(!has(&told.list[0].evidence, "process 90"));
+		session.pid = 0;
+	}
+	TEST("a job does not stand still while one of its ranks goes from line to line or writes to a disk, or while "
+	     "no rank is in a collective")
 	{
 		hangs(SENDING);
 		stands(2, "/app/train.py(32): <module>", 5);
+		CHECK(is_silent());
+		hangs(NULL);
+		sleeps_in(SYS_fsync, 2, "/app/train.py(40): save\n/app/train.py(52): <module>", 30);
 		CHECK(is_silent());
 		new_model();
 		stands(0, "/app/train.py(30): <module>", 30);
@@ -524,10 +596,12 @@ int main(void)
 	test_hang();
 	test_lock();
 	test_compiler();
+	test_first_compilation();
 	test_rest();
 	test_resident();
 	test_sawtooth();
 	test_passes();
+	test_again();
 	test_deep();
 	UNIT_MAIN_END;
 }
