@@ -270,6 +270,21 @@ static void test_resident(void)
 		CHECK(has(&told.list[0].text, "Memory grows by 10.") && has(&told.list[0].text, " MiB a second, 4"));
 		CHECK(has(&told.list[0].evidence, "process 100 has 2"));
 	}
+	TEST("memory of a process that grows is reported once, although that of the runtime grows by a part of it")
+	{
+		struct mxbpf_iteration it = {.h = {.kind = MXBPF_ITERATION, .size = sizeof(it), .tgid = PID},
+					     .dur_ns = 100 * MS,
+					     .tid = PID,
+					     .flags = MXBPF_ITERATION_PARTS};
+
+		rises(ROUNDS, 1024, 0, 0, 0);
+		for (; it.nr < ROUNDS; it.nr++) {
+			it.h.ts_ns = (1000 + it.nr * 100) * MS;
+			it.live_bytes = (int64_t)it.nr << 17;
+			feed(&it);
+		}
+		CHECK(!strcmp(found(), "memory_growth") && has(&told.list[0].text, "outside of the runtime"));
+	}
 	TEST("it is found in a window of many readings as well, and through noise that is larger than its steps")
 	{
 		rises(1000, 64, 0, 0, 500);

@@ -95,11 +95,11 @@ void rules_compiling_evidence(const struct facts *f, struct buf *b)
 
 /* ---- memory of a process */
 
-/* What the runtime holds is said of each iteration, if there are some. */
+/* What the runtime holds is said of each iteration, if there are some. In slices it is not known how much that is. */
 static bool is_of_runtime(const struct facts *f)
 {
 	return f->loop.n && f->grown_bytes && f->resident.tgid == f->loop.tgid &&
-	       f->resident.runtime_bytes >= f->resident.grown_bytes / 2;
+	       (f->sliced || f->resident.runtime_bytes >= f->resident.grown_bytes / 2);
 }
 
 /* Growth takes no time yet. A program that has just begun grows as well, so that it ranks behind what takes a third. */
