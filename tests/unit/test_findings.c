@@ -363,33 +363,75 @@ static void seen(uint64_t round, uint32_t pid, const char *text, uint32_t flags)
 }
 
 #define FUTEX	 (MXBPF_LOOK_SLEEPS | (SYS_futex + 1) << MXBPF_LOOK_SYSCALL)
+#define STEP	 "/app/t.py(5): step"
 #define REDUCING "torch/distributed/distributed_c10d.py(3252): all_reduce\n/app/t.py(9): step"
 
 /* In one of `every` rounds the profiled rank computes and the other one sleeps, seldom the opposite; else both wait. */
-static const char *two_ranks(const char *other, uint64_t every)
+static const char *two_ranks(const char *computing, const char *other, uint64_t every)
 {
 	uint64_t i;
 
 	begin_loop(MXBPF_PART_OUTSIDE, 5);
 	for (i = 0; i < 40; i++) {
-		seen(i, PID, i % every ? REDUCING : "/app/t.py(5): step", i % every ? FUTEX : 0);
+		seen(i, PID, i % every ? REDUCING : computing, i % every ? FUTEX : 0);
 		seen(i, RANK, i % every ? REDUCING : other, i % every && i % 14 == 1 ? 0 : FUTEX);
 	}
 	return found();
+}
+
+/* What is known of a rank beside its lines; its collector runs all the time. */
+static void about_rank(uint32_t pid, uint64_t throttled_ns, bool collects)
+{
+	struct mxbpf_neighbour n = {
+		.h = {.kind = MXBPF_NEIGHBOUR, .size = sizeof(n), .tgid = pid, .ts_ns = 5000 * MS},
+		.elapsed_ns = 4000 * MS,
+		.job = 1,
+		.throttled_ns = throttled_ns,
+		.rank = 1 + (pid == RANK),
+	};
+	struct mxbpf_collector c = {
+		.h = {.kind = MXBPF_COLLECTOR, .size = sizeof(c), .tgid = pid, .ts_ns = 1000 * MS},
+		.last_ns = 5000 * MS,
+		.runs = UINT64_MAX,
+		.looks = MXBPF_COLLECTOR_LOOKS,
+	};
+
+	feed(&n);
+	if (collects)
+		feed(&c);
+	found();
+}
+
+static void test_late_cause(void)
+{
+	TEST("the collector of the late rank is the cause if it runs more than that of the other one")
+	{
+		two_ranks(STEP, REDUCING, 1);
+		about_rank(PID, 0, true);
+		CHECK(says("garbage collector runs in it in 100% of the time, at /app/t.py(5): step"));
+		about_rank(RANK, 0, true);
+		CHECK(says("Rank 0 (process 100) lags") && !says("garbage collector"));
+	}
+	TEST("a late rank without a line has its cause alone")
+	{
+		two_ranks("", REDUCING, 1);
+		about_rank(PID, 2000 * MS, false);
+		CHECK(says("stops it in 50% of the time (throttled)") && !says("(throttled),"));
+	}
 }
 
 static void test_two_ranks(void)
 {
 	TEST("of two ranks, one waits for the other in the runtime, and not in a lock of its own")
 	{
-		CHECK(!strcmp(two_ranks(REDUCING, 1), "straggler") && says("Process 100 lags"));
-		CHECK(!strcmp(two_ranks("/app/t.py(8): log", 1), ""));
+		CHECK(!strcmp(two_ranks(STEP, REDUCING, 1), "straggler") && says("Process 100 lags"));
+		CHECK(!strcmp(two_ranks(STEP, "/app/t.py(8): log", 1), ""));
 	}
 	TEST("the rank that is profiled is not late by what the probes cost it")
 	{
-		CHECK(!strcmp(two_ranks(REDUCING, 2), "straggler") && says("in 42% of the samples"));
+		CHECK(!strcmp(two_ranks(STEP, REDUCING, 2), "straggler") && says("in 42% of the samples"));
 		session.cost = (struct mdl_cost){.scale = 1, .thread_ns = session.duration_ns / 2};
-		CHECK(!strcmp(two_ranks(REDUCING, 2), "watching"));
+		CHECK(!strcmp(two_ranks(STEP, REDUCING, 2), "watching"));
 		session.cost = (struct mdl_cost){.scale = 0};
 	}
 }
@@ -589,6 +631,7 @@ int main(void)
 	test_lines();
 	test_processes();
 	test_two_ranks();
+	test_late_cause();
 	test_cpus();
 	test_waits();
 	test_faults();

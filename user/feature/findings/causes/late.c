@@ -299,7 +299,7 @@ static int take_lines(const struct mdl *m, const struct ranks *r, unsigned late,
 			states[state_of(m, &s[i])]++;
 	}
 	for (k = LATE_RUNS + 1; k < LATE_STATES; k++)
-		if (states[k] * (k == LATE_DISK ? DISK_LEAST : STATE_LEAST) >= to->line.looks &&
+		if (states[k] && states[k] * (k == LATE_DISK ? DISK_LEAST : STATE_LEAST) >= to->line.looks &&
 		    (to->state == LATE_RUNS || states[k] > states[to->state]))
 			to->state = k;
 	facts_tally_fini(&own);
