@@ -2,6 +2,7 @@
 /* Tests which findings a model of records gives, without a target: each fault alone, and none. */
 
 #include "findings_feed.h"
+#include "mxbpf_collective.h"
 #include "mxbpf_memory.h"
 #include "rendered.h"
 
@@ -436,6 +437,52 @@ static void test_two_ranks(void)
 	}
 }
 
+/* The rank was last in so many of 40 collectives, by a time. */
+static void collectives(uint32_t pid, uint64_t last, uint64_t each_ms)
+{
+	struct mxbpf_agg_collective c = {
+		.h = {.kind = MXBPF_AGG_COLLECTIVE, .size = sizeof(c), .tgid = pid},
+		.group = 1,
+		.count = 40,
+		.matched = 40,
+		.last = last,
+		.late_ns = last * each_ms * MS,
+		.first_ns = 1000 * MS,
+		.last_ns = 5000 * MS,
+		.members = 2,
+		.backend = MXBPF_BACKEND_GLOO,
+		.op = MXBPF_COLLECTIVE_ALL_REDUCE,
+	};
+
+	feed(&c);
+}
+
+static void test_network(void)
+{
+	struct mxbpf_network n = {
+		.h = {.kind = MXBPF_NETWORK, .size = sizeof(n), .tgid = PID, .ts_ns = 1000 * MS},
+		.looks = 40,
+		.flights = 30,
+	};
+
+	TEST("ranks wait for the network although one of them is last more often, if that explains little of it")
+	{
+		begin_loop(MXBPF_PART_KVSTORE, 80);
+		feed(&n);
+		collectives(PID, 8, 5);
+		collectives(RANK, 32, 5);
+		CHECK(!strcmp(found(), "network"));
+	}
+	TEST("they wait for the rank if it is late for as long as they wait, and not for the network")
+	{
+		begin_loop(MXBPF_PART_KVSTORE, 25);
+		feed(&n);
+		collectives(PID, 0, 0);
+		collectives(RANK, 40, 20);
+		CHECK(!strcmp(found(), "late_rank"));
+	}
+}
+
 /* A process of the job that is bound to a CPU, uses it and waits for it. */
 static void bound(uint32_t pid, uint32_t cpu)
 {
@@ -632,6 +679,7 @@ int main(void)
 	test_processes();
 	test_two_ranks();
 	test_late_cause();
+	test_network();
 	test_cpus();
 	test_waits();
 	test_faults();
