@@ -98,8 +98,9 @@ static bool is_of_compiler(const struct mdl *m, const struct mode_row *r)
 		all += l[i].count;
 		compiles += text && lines_compiler(text, len) ? l[i].count : 0;
 	}
-	return r->mode == MODE_ANOMALY && facts_share((double)r->seen, (double)r->looked) <
-						  facts_share((double)compiles, (double)all) + COMPILER_ERROR;
+	return r->mode == MODE_ANOMALY && (compiles || r->seen <= 1) &&
+	       facts_share((double)r->seen, (double)r->looked) <
+		       facts_share((double)compiles, (double)all) + COMPILER_ERROR;
 }
 
 /* The share of the samples at the main threads of the process that are in the mode's code, and the line that calls it.
@@ -228,18 +229,22 @@ static void debug_mode_evidence(const struct facts *f, struct buf *b)
 {
 	const struct debug_modes *d = &f->cause.debug_modes;
 	const struct fact_line *line = d->most.line.looks ? &d->most.line : &f->any_line;
+	const char *between = d->most.looked > 1 ? "; " : "";
 	unsigned i;
 
 	if (d->most.looked > 1)
-		buf_printf(b, "it was on in %" PRIu64 " of %" PRIu64 " readings; ",
+		buf_printf(b, "it was on in %" PRIu64 " of %" PRIu64 " readings",
 			   d->most.seen < d->most.looked ? d->most.seen : d->most.looked, d->most.looked);
 	if (line->looks) {
-		buf_printf(b, "%s", d->most.line.looks ? "it works for " : "the program is at ");
+		buf_printf(b, "%s%s", between, d->most.line.looks ? "it works for " : "the program is at ");
 		rules_put_line(line, b);
+		between = "; ";
 	}
 	for (i = 0; i < MODES; i++)
-		if (d->on & 1u << i && i != d->most.mode)
-			buf_printf(b, "; %s is on, too (%s)", modes[i].name, modes[i].by);
+		if (d->on & 1u << i && i != d->most.mode) {
+			buf_printf(b, "%s%s is on, too (%s)", between, modes[i].name, modes[i].by);
+			between = "; ";
+		}
 }
 
 #define ADVICE                                                                                                         \

@@ -17,7 +17,7 @@
 #define FIRST_READINGS 3		   /* of a process: one that is read later has begun in the window */
 #define BIRTH_NS       1500000000ull	   /* from the begin of a process to its first sample, at most */
 #define ROUND_NS       (LINES_LOOK_NS * 2) /* samples of other processes that are as close belong together */
-#define ONCE_LEAST     0.3		   /* of the time: a single start is worth a finding */
+#define ONCE_LEAST     0.3		   /* of the time: a single start beside a loop is worth a finding */
 
 /* Frames in which the program starts workers, ends them, or waits for their data. */
 static const char *const starts[] = {"multiprocessing/popen_", "): _get_iterator", "): _shutdown_workers", NULL};
@@ -80,8 +80,22 @@ static uint32_t find_thread(const struct mdl *m, const struct facts *f, const st
 	return tgid;
 }
 
-/* A process of the job that is no rank began while the thread waited. */
-static bool is_born_in(const struct mdl *m, uint32_t tgid, uint64_t from_ns, uint64_t to_ns)
+/* The process imports what it needs at some time. */
+static bool imports_some(const struct mdl *m, const struct mxbpf_look *l, size_t n, uint32_t tgid)
+{
+	size_t i;
+
+	for (i = 0; i < n && !(l[i].h.tgid == tgid && begins(m, &l[i])); i++)
+		;
+	return i < n;
+}
+
+/*
+ * A process of the job that is no rank began while the thread waited. The first sample of one that imports may come
+ * much later. Any other one that comes later began after the wait.
+ */
+static bool is_born_in(const struct mdl *m, const struct mxbpf_look *l, size_t n, uint32_t tgid, uint64_t from_ns,
+		       uint64_t to_ns)
 {
 	const struct resident *p, *own = NULL;
 	uint64_t at_ns, first_ns;
@@ -94,7 +108,9 @@ static bool is_born_in(const struct mdl *m, uint32_t tgid, uint64_t from_ns, uin
 	first_ns = own->at[FIRST_READINGS - 1].h.ts_ns;
 	for (i = 0; (p = resident_at(m, i)); i++) {
 		at_ns = p->n ? p->at[0].h.ts_ns : 0;
-		if (p->tgid != tgid && at_ns > first_ns && at_ns >= from_ns && at_ns <= to_ns + BIRTH_NS)
+		if (p->tgid == tgid || at_ns <= first_ns || at_ns < from_ns || at_ns > to_ns + BIRTH_NS)
+			continue;
+		if (at_ns <= to_ns + 2 * ROUND_NS || imports_some(m, l, n, p->tgid))
 			return true;
 	}
 	return false;
@@ -102,6 +118,7 @@ static bool is_born_in(const struct mdl *m, uint32_t tgid, uint64_t from_ns, uin
 
 struct sums {
 	uint64_t all, waits, runs; /* samples of the thread, those that wait for a start; starts */
+	uint64_t after_ns;	   /* a wait that begins earlier is for the first workers, which every job starts */
 	struct facts_tally at, import;
 };
 
@@ -111,11 +128,13 @@ static int add_run(const struct mdl *m, const struct mxbpf_look *l, size_t n, si
 {
 	const struct mxbpf_agg_line one = {.count = 1};
 	const uint64_t from_ns = l[first].h.ts_ns, to_ns = l[last].h.ts_ns;
-	bool starts_some = is_born_in(m, tgid, from_ns, to_ns), works_some = false, counts, counted = false;
+	bool starts_some = is_born_in(m, l, n, tgid, from_ns, to_ns), works_some = false, counts, counted = false;
 	const char *text;
 	size_t i, len;
 	int err = 0;
 
+	if (from_ns < s->after_ns)
+		return 0;
 	for (i = first; i < n && l[i].h.ts_ns <= to_ns + ROUND_NS && !starts_some; i++)
 		starts_some = l[i].tid == tid ? has(m, &l[i], starts) : l[i].h.tgid != tgid && begins(m, &l[i]);
 	for (i = first; starts_some && !err && i <= last; i++) {
@@ -161,7 +180,7 @@ static int add_runs(const struct mdl *m, const struct mxbpf_look *l, size_t n, u
 int make_epoch_start(struct mdl *m, const struct mdl_session *s, struct facts *f)
 {
 	struct epoch_start *e = &f->cause.epoch_start;
-	struct sums sums = {.all = 0};
+	struct sums sums = {.after_ns = f->loop.n ? f->loop.first_ns : 0};
 	size_t n;
 	const struct mxbpf_look *all = lines_looks(m, &n);
 	struct mxbpf_look *l = calloc(n + 1, sizeof(*l));
@@ -195,7 +214,7 @@ static double epoch_start_share(const struct facts *f)
 {
 	const struct epoch_start *e = &f->cause.epoch_start;
 
-	return e->n > 1 || e->share >= ONCE_LEAST ? e->share : 0;
+	return e->n > 1 || (f->loop.n && e->share >= ONCE_LEAST) ? e->share : 0;
 }
 
 static void epoch_start_say(const struct facts *f, struct buf *b)
@@ -221,7 +240,8 @@ static void epoch_start_evidence(const struct facts *f, struct buf *b)
 
 	rules_put_line(&e->at, b);
 	if (e->import.looks)
-		buf_printf(b, "; the workers import modules meanwhile, for %s", e->import.text);
+		buf_printf(b, "%sthe workers import modules meanwhile, for %s", e->at.looks ? "; " : "",
+			   e->import.text);
 }
 
 /* clang-format off */

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sys/syscall.h>
 
 #include "base/fmt.h"
 #include "base/whole.h"
@@ -43,15 +44,23 @@ static double each_second(uint64_t n, uint64_t ns)
 
 /*
  * A line at which a thread waits for the disk also has the time in which the kernel finds the page and copies it. So
- * all its looks count if one part of so many found it waiting.
+ * other looks at it count as well, up to PLACE_LOOKS for each that found it waiting, if these are one part of so many.
  */
 #define WAITS_PART  8
 #define WAITS_LEAST 2
+#define PLACE_LOOKS 4
 #define FAULTS_MANY 200 /* a second: the kernel's account says that pages are read, and one look says where */
 
 struct place {
 	uint64_t looks, waits;
 };
+
+/* It waits for a disk, and not for what it has written itself. */
+static bool is_read(const struct mxbpf_agg_line *l)
+{
+	return l->sleeps == MXBPF_SLEEP_DISK && l->syscall != SYS_fsync && l->syscall != SYS_fdatasync &&
+	       l->syscall != SYS_sync_file_range;
+}
 
 static int count_places(const struct mdl *m, struct cause_paging *p, uint32_t tid, struct facts_tally *waits,
 			struct hash *index, struct buf *places)
@@ -73,7 +82,7 @@ static int count_places(const struct mdl *m, struct cause_paging *p, uint32_t ti
 		if (!place)
 			return -ENOMEM;
 		add_sat(&place->looks, l[i].count);
-		if (l[i].sleeps != MXBPF_SLEEP_DISK)
+		if (!is_read(&l[i]))
 			continue;
 		add_sat(&place->waits, l[i].count);
 		if (facts_tally_add(waits, text, len, &l[i]))
@@ -102,7 +111,8 @@ int cause_paging_of(const struct mdl *m, uint32_t tgid, uint32_t tid, struct cau
 	for (i = 0; i < buf_count(&places, *place); i++) {
 		place = buf_at(&places, const struct place, i);
 		if (many ? place->waits > 0 : place->waits >= WAITS_LEAST && place->waits * WAITS_PART >= place->looks)
-			add_sat(&looks, place->looks);
+			add_sat(&looks,
+				place->waits < place->looks / PLACE_LOOKS ? place->waits * PLACE_LOOKS : place->looks);
 	}
 	p->line = facts_tally_top(&waits);
 	p->waits = waits.of >= LOOKS_LEAST ? facts_share((double)looks, (double)waits.of) : 0;
@@ -208,7 +218,7 @@ static void reading_evidence(const struct facts *f, struct buf *b)
 
 	rules_put_line(&p->line, b);
 	if (each_second(p->majflt, p->over_ns) >= FAULTS_LEAST)
-		buf_printf(b, "; %.0f page faults a second read pages of mapped files",
+		buf_printf(b, "%s%.0f page faults a second read pages of mapped files", p->line.looks ? "; " : "",
 			   each_second(p->majflt, p->over_ns));
 }
 
@@ -219,7 +229,7 @@ const struct finding_rule rules_paging[] = {
 	 .advice = "The memory of the machine, or of the job's control group, is too small, so the kernel writes pages to the swap device and "
 		   "reads them again when they are needed. Give the job more memory, raise the group's limit, or let it need less: fewer "
 		   "workers, a smaller batch, a memory-mapped file instead of a table in memory. Without swapping, this part of the time is gone."},
-	{.key = "disk_reads", .full_gpu = true, .explains = "own_code slow_iterations", .least = 0.1,
+	{.key = "disk_reads", .full_gpu = true, .explains = "own_code data_wait slow_iterations", .least = 0.1,
 	 .share = reading_share, .say = reading_say, .evidence = reading_evidence, .pid_at = offsetof(struct facts, cause.reading.tgid),
 	 .advice = "The files do not stay in the page cache: they are larger than the memory that is left for it, the limit of the control group "
 		   "is small, or something drops them (posix_fadvise, drop_caches, O_DIRECT). From the second epoch on, files that fit are read "
