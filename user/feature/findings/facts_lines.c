@@ -145,27 +145,22 @@ bool facts_is_idle(const struct mdl *m, const struct mxbpf_agg_line *l)
 	return text && l->sleeps && has_one_of(text, innermost(text, len, 1), waiting);
 }
 
-/* In a data loader of the runtime. */
-static bool has_loader(const struct mdl *m, const struct mxbpf_agg_line *l)
+bool facts_waits_for_queue(const struct mdl *m, const struct mxbpf_agg_line *l)
 {
 	size_t len;
 	const char *text = mdl_text(m, MXBPF_NAME_STACK, l->stack_id, &len);
 
-	return text && has_one_of(text, len, loaders);
-}
-
-bool facts_is_in_queue(const struct mdl *m, const struct mxbpf_agg_line *l)
-{
-	size_t len;
-	const char *text = mdl_text(m, MXBPF_NAME_STACK, l->stack_id, &len);
-
-	return text && l->sleeps && has_one_of(text, innermost(text, len, 3), queues) && !has_loader(m, l);
+	return text && l->sleeps && has_one_of(text, innermost(text, len, 3), queues) &&
+	       !has_one_of(text, len, loaders);
 }
 
 /* In a data loader, or waiting for a queue, which is a loader that the program has written itself. */
 bool facts_is_in_loader(const struct mdl *m, const struct mxbpf_agg_line *l)
 {
-	return has_loader(m, l) || facts_is_in_queue(m, l);
+	size_t len;
+	const char *text = mdl_text(m, MXBPF_NAME_STACK, l->stack_id, &len);
+
+	return text && (has_one_of(text, len, loaders) || facts_waits_for_queue(m, l));
 }
 
 static bool starts_with(const char *name, size_t len, const char *with)

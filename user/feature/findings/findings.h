@@ -310,7 +310,7 @@ int facts_passes(struct mdl *m, struct facts *f);
 int facts_lines(struct mdl *m, struct facts *f);
 /* Whether a look found the thread in a data loader; in Python code of the runtime's library. */
 bool facts_is_in_loader(const struct mdl *m, const struct mxbpf_agg_line *l);
-bool facts_is_in_queue(const struct mdl *m, const struct mxbpf_agg_line *l); /* of the program, asleep */
+bool facts_waits_for_queue(const struct mdl *m, const struct mxbpf_agg_line *l); /* of the program, in no loader */
 bool facts_in_library(const struct mdl *m, const struct mxbpf_agg_line *l);
 bool facts_is_outside(struct mdl *m, const struct mxbpf_agg_line *l); /* the thread was in no operator */
 /* A worker between two requests, or handing over a batch; a thread whose innermost frame waits for others. */

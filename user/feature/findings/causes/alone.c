@@ -13,17 +13,27 @@
 #include "feature/lines/lines.h"
 
 #define CALLS_LEAST   3	  /* samples in calls of the runtime */
-#define ALWAYS_AWAKE  0.5 /* of the samples of a main thread that calls nothing */
+#define OFTEN_AWAKE   0.5 /* of the samples of a main thread that calls little */
+#define ALWAYS_AWAKE  0.9 /* the same of one that calls nothing, which may still be starting */
+#define ALWAYS_OWN    0.6 /* of its time in its own code, to say so */
 #define SAMPLES_LEAST 10
 #define CALLS_PART    4 /* a line that calls the runtime in one of so many samples is there for that */
 
 struct alone_thread {
 	uint32_t tgid, tid;
 	uint64_t all, calls, awake;
+	uint64_t busy, queued; /* it works; it waits for a queue */
 	bool main;
 };
 
-static int sum_threads(struct mdl *m, struct hash *index, struct buf *threads)
+/* It computes, or waits for a disk. */
+static bool is_busy(const struct mxbpf_agg_line *l)
+{
+	return !l->sleeps || l->sleeps == MXBPF_SLEEP_DISK || l->syscall == SYS_fsync || l->syscall == SYS_fdatasync;
+}
+
+/* *busy: looks at all threads that work. */
+static int sum_threads(struct mdl *m, struct hash *index, struct buf *threads, uint64_t *busy)
 {
 	size_t n, i;
 	const struct mxbpf_agg_line *l = lines_rows(m, &n);
@@ -42,6 +52,9 @@ static int sum_threads(struct mdl *m, struct hash *index, struct buf *threads)
 		add_sat(&t->all, l[i].count);
 		add_sat(&t->calls, facts_is_outside(m, &l[i]) ? 0 : l[i].count);
 		add_sat(&t->awake, l[i].sleeps ? 0 : l[i].count);
+		add_sat(&t->busy, is_busy(&l[i]) ? l[i].count : 0);
+		add_sat(&t->queued, facts_waits_for_queue(m, &l[i]) ? l[i].count : 0);
+		add_sat(busy, is_busy(&l[i]) ? l[i].count : 0);
 	}
 	return 0;
 }
@@ -50,12 +63,14 @@ static int sum_threads(struct mdl *m, struct hash *index, struct buf *threads)
 static const struct alone_thread *choose_thread(const struct buf *threads, uint32_t root)
 {
 	const struct alone_thread *t, *best = NULL;
+	double awake;
 	bool works;
 	size_t i;
 
 	for (i = 0; i < buf_count(threads, struct alone_thread); i++) {
 		t = buf_at(threads, struct alone_thread, i);
-		works = t->calls >= CALLS_LEAST || (t->main && (double)t->awake >= ALWAYS_AWAKE * (double)t->all);
+		awake = facts_share((double)t->awake, (double)t->all);
+		works = t->calls >= CALLS_LEAST || (t->main && awake >= (t->calls ? OFTEN_AWAKE : ALWAYS_AWAKE));
 		if (!works || t->all < SAMPLES_LEAST)
 			continue;
 		if (!best || (t->tgid == root) > (best->tgid == root) ||
@@ -65,16 +80,10 @@ static const struct alone_thread *choose_thread(const struct buf *threads, uint3
 	return best;
 }
 
-/* It computes, or waits for a disk. */
-static bool is_busy(const struct mxbpf_agg_line *l)
-{
-	return !l->sleeps || l->sleeps == MXBPF_SLEEP_DISK || l->syscall == SYS_fsync || l->syscall == SYS_fdatasync;
-}
-
 struct alone_tallies {
 	struct facts_tally own, calls, data, workers;
 	uint64_t data_looks, data_asleep;
-	uint64_t queued, busy; /* of these, those in a queue of the program; looks that find others at work */
+	bool idle; /* nothing fills the queue that the thread waits for, as in a server without requests */
 };
 
 static int add_look(struct mdl *m, const struct facts *f, const struct mxbpf_agg_line *l, struct alone_tallies *t)
@@ -87,16 +96,15 @@ static int add_look(struct mdl *m, const struct facts *f, const struct mxbpf_agg
 	if (!line || !lines_is_program(line, len) || l->rank || lines_compiler(text, n) ||
 	    memmem(text, n, "<frozen importlib", 17)) /* it is still starting */
 		return 0;
-	if (!ours) {
-		add_sat(&t->busy, is_busy(l) ? l->count : 0);
+	if (!ours)
 		return l->h.tgid != f->cause.alone.tgid && l->main && is_busy(l)
 			       ? facts_tally_add(&t->workers, line, len, l)
 			       : 0;
-	}
+	if (t->idle && facts_waits_for_queue(m, l))
+		return 0;
 	if (facts_is_in_loader(m, l)) {
 		t->data_looks += l->count;
 		t->data_asleep += l->sleeps ? l->count : 0;
-		t->queued += facts_is_in_queue(m, l) ? l->count : 0;
 		return facts_tally_add(&t->data, line, len, l);
 	}
 	if (!facts_is_outside(m, l))
@@ -112,15 +120,6 @@ static uint64_t calls_at(const struct facts_tally *t, const char *line)
 		if (!strcmp(buf_at(&t->lines, struct fact_line, i)->text, line))
 			return buf_at(&t->lines, struct fact_line, i)->looks;
 	return 0;
-}
-
-/* A thread of a server waits in its queue for requests, while nobody prepares any. */
-static void drop_idle(struct alone_tallies *t)
-{
-	if (t->busy >= t->queued / 2)
-		return;
-	t->data_looks -= t->queued;
-	t->data_asleep -= t->queued;
 }
 
 static void take_lines(const struct alone_tallies *t, uint64_t all, struct facts *f)
@@ -155,11 +154,11 @@ int make_alone(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	struct alone_tallies t = {.data_looks = 0};
 	struct hash index = {0};
 	struct buf threads = {0};
+	uint64_t all = 0, busy = 0;
 	const struct alone_thread *best;
 	size_t n, i;
 	const struct mxbpf_agg_line *l = lines_rows(m, &n);
-	int err = f->loop.covers > FACTS_COVERED_LEAST || !f->python ? 0 : sum_threads(m, &index, &threads);
-	uint64_t all = 0;
+	int err = f->loop.covers > FACTS_COVERED_LEAST || !f->python ? 0 : sum_threads(m, &index, &threads, &busy);
 
 	best = err ? NULL : choose_thread(&threads, mdl_target_of(s).pid);
 	if (best) {
@@ -168,13 +167,14 @@ int make_alone(struct mdl *m, const struct mdl_session *s, struct facts *f)
 		/* It may have lived in a part of the window. */
 		all = s->paused_ns ? 0 : s->duration_ns / LINES_LOOK_NS / 2;
 		all = best->all > all ? best->all : all;
+		t.idle = (busy - best->busy) * 2 < best->queued;
 	}
 	for (i = 0; best && !err && i < n; i++)
 		err = add_look(m, f, &l[i], &t);
-	if (best && !err) {
-		drop_idle(&t);
+	if (best && !err)
 		take_lines(&t, all, f);
-	}
+	if (best && !best->calls && f->cause.alone.own.share < ALWAYS_OWN)
+		f->cause.alone.own.share = 0;
 	facts_tally_fini(&t.own);
 	facts_tally_fini(&t.calls);
 	facts_tally_fini(&t.data);

@@ -17,6 +17,7 @@
 
 #define PUSHED_LEAST 20	  /* calls that push */
 #define BEHIND_LEAST 0.05 /* of them, that have not run */
+#define SLICED_LEAST 0.2  /* the same in slices, where both counts are estimates */
 #define BUSY_LEAST   0.8  /* of the window: operators run */
 #define MAIN_PART    0.05 /* of all operators' time, so that an operator tells how many have run */
 #define SHARE_LEAST  0.55 /* it stands before the growth of memory, which it explains */
@@ -128,13 +129,17 @@ int make_backlog(struct mdl *m, const struct mdl_session *s, struct facts *f)
 		return 0;
 	count_runs(m, &q);
 	behind = q.pushed > q.ran ? (double)(q.pushed - q.ran) : 0;
-	if ((double)q.busy_ns < BUSY_LEAST * (double)s->duration_ns || behind < BEHIND_LEAST * (double)q.pushed)
+	if ((double)q.busy_ns < BUSY_LEAST * (double)s->duration_ns ||
+	    behind < (f->sliced ? SLICED_LEAST : BEHIND_LEAST) * (double)q.pushed)
 		return 0;
 	q.each_second = behind / ((double)s->duration_ns / 1e9);
 	if (f->resident.tgid == q.tgid)
 		q.grown_bytes = f->resident.grown_bytes;
 	else if (f->grown_bytes > 0 && f->loop.tgid == q.tgid)
 		q.grown_bytes = f->grown_bytes;
+	/* Of nets that are called differently often, the rarest operator tells too little. A queue keeps memory. */
+	if ((q.net || f->sliced) && q.grown_bytes <= 0)
+		return 0;
 	err = find_line(m, &q);
 	f->cause.backlog = q;
 	return err;

@@ -17,6 +17,8 @@
 #define READINGS_LEAST 20
 #define EACH_LEAST     (1 << 20) /* bytes, of a process */
 #define ALL_LEAST      (4 << 20)
+#define TOUCHED_PART   4 /* of what a process copies, it was seen to touch one part of so many, or more */
+#define PAGE_BYTES     4096
 
 /* A reading that is repeated until the next one becomes a straight line to it. Returns the readings up to the last. */
 static size_t straighten(int64_t *bytes, size_t n)
@@ -53,6 +55,21 @@ static int64_t copied_by(const struct resident *r, int64_t *bytes)
 	return grown - (more > 0 ? more : 0);
 }
 
+/* It has written itself. What the parent writes becomes the child's alone as well, but then the parent copies it. */
+static bool has_touched(const struct mdl *m, uint32_t tgid, int64_t bytes)
+{
+	size_t n, i;
+	const struct mxbpf_touched *t = resident_touched(m, &n);
+	uint64_t pages = 0;
+
+	for (i = 0; i < n; i++)
+		if (t[i].h.tgid == tgid) {
+			add_sat(&pages, t[i].pages);
+			add_sat(&pages, t[i].gone);
+		}
+	return !n || pages >= (uint64_t)bytes / PAGE_BYTES / TOUCHED_PART;
+}
+
 int make_copied(struct mdl *m, const struct mdl_session *s, struct facts *f)
 {
 	struct cause_copied *c = &f->cause.copied;
@@ -65,7 +82,7 @@ int make_copied(struct mdl *m, const struct mdl_session *s, struct facts *f)
 		return -ENOMEM;
 	for (i = 0; (r = resident_at(m, i)); i++) {
 		by = copied_by(r, bytes);
-		if (by < EACH_LEAST)
+		if (by < EACH_LEAST || !has_touched(m, r->tgid, by))
 			continue;
 		c->processes++;
 		add_sat(&c->bytes, (uint64_t)by);
