@@ -20,6 +20,7 @@ struct mdl;
 /* collector.c: the garbage collector of a process. */
 struct cause_collector {
 	uint32_t tgid;
+	bool rank;		  /* another one, which the session does not profile */
 	double share;		  /* of the window, by looks at the interpreter's state; 0: too little to say */
 	uint64_t window_ns;	  /* between the first look and the last one */
 	uint64_t all, young;	  /* collections of all objects, and of the young generations */
@@ -43,6 +44,8 @@ struct cause_paging {
 /* Reads it for a process, also for a rank that the session does not profile. tid 0: its main thread. 0 or -ENOMEM. */
 int cause_paging_of(const struct mdl *m, uint32_t tgid, uint32_t tid, struct cause_paging *p);
 bool cause_is_swapping(const struct cause_paging *p);
+/* What a worker does costs the loop no more than the loop waits for data; other processes: the share as it is. */
+double cause_of_worker(const struct facts *f, uint32_t tgid, double share);
 
 /* copied.c: child processes that copy the pages that they got from their parent. */
 struct cause_copied {

@@ -79,6 +79,7 @@ static unsigned sum_all(const struct mxbpf_collector *c, size_t n, struct sums s
 			continue;
 		processes += k == processes;
 		sums[k].c.tgid = c[i].h.tgid;
+		sums[k].c.rank = c[i].rank;
 		sum_record(&sums[k], &c[i]);
 	}
 	for (k = 0; k < processes; k++)
@@ -193,7 +194,9 @@ int make_collector(struct mdl *m, const struct mdl_session *s, struct facts *f)
 
 static double collector_share(const struct facts *f)
 {
-	return f->cause.collector.share;
+	const struct cause_collector *c = &f->cause.collector;
+
+	return c->rank ? c->share : cause_of_worker(f, c->tgid, c->share);
 }
 
 static void collector_say(const struct facts *f, struct buf *b)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Exceptions that the program catches and tries again after: a sample finds the thread in an "except" block. A program
- * that does all of its work in such a block, as one that has caught an ImportError at its start, is not meant.
+ * that does all of its work in such a block, as one that has caught an ImportError at its start, is not meant. Neither
+ * is a worker that does its work there because a cache had nothing.
  */
 #include "feature/findings/rules.h"
 
@@ -22,7 +23,28 @@ struct handling {
 	bool main, rank;
 };
 
-static int sum_handling(const struct mdl *m, struct hash *index, struct buf *threads)
+/* Exceptions by which programs choose another way. */
+static const char *const ways[] = {"KeyError",	  "AttributeError",	 "IndexError",
+				   "ImportError", "ModuleNotFoundError", "FileNotFoundError"};
+
+static bool naps(const struct mxbpf_agg_line *l)
+{
+	return l->syscall == SYS_clock_nanosleep || l->syscall == SYS_nanosleep;
+}
+
+/* It handles an exception, and what it does then holds the loop up, or is to wait. */
+static bool handles(const struct facts *f, const struct mxbpf_agg_line *l)
+{
+	const char *name = exception_name(l->handles);
+	size_t i;
+
+	for (i = 0; name && i < sizeof(ways) / sizeof(ways[0]); i++)
+		if (!strcmp(name, ways[i]))
+			return naps(l) || l->tid == f->loop.tid;
+	return name;
+}
+
+static int sum_handling(const struct mdl *m, const struct facts *f, struct hash *index, struct buf *threads)
 {
 	size_t n, i;
 	const struct mxbpf_agg_line *l = lines_rows(m, &n);
@@ -41,11 +63,10 @@ static int sum_handling(const struct mdl *m, struct hash *index, struct buf *thr
 				       .main = l[i].main,
 				       .rank = l[i].rank};
 		add_sat(&t->all, l[i].count);
-		if (!exception_name(l[i].handles))
+		if (!handles(f, &l[i]))
 			continue;
 		add_sat(&t->handles, l[i].count);
-		add_sat(&t->naps,
-			l[i].syscall == SYS_clock_nanosleep || l[i].syscall == SYS_nanosleep ? l[i].count : 0);
+		add_sat(&t->naps, naps(&l[i]) ? l[i].count : 0);
 	}
 	return 0;
 }
@@ -69,7 +90,7 @@ static int find_handler(const struct mdl *m, const struct handling *t, struct fa
 	int err = 0;
 
 	for (i = 0; !err && i < n; i++) {
-		if (l[i].h.tgid != t->tgid || l[i].tid != t->tid || !exception_name(l[i].handles))
+		if (l[i].h.tgid != t->tgid || l[i].tid != t->tid || !handles(f, &l[i]))
 			continue;
 		add_sat(&numbers[l[i].handles], l[i].count);
 		text = lines_of_program(m, l[i].stack_id, &len);
@@ -92,7 +113,7 @@ int make_exceptions(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	struct buf threads = {0};
 	const struct handling *t, *most = NULL;
 	size_t i;
-	int err = sum_handling(m, &index, &threads);
+	int err = sum_handling(m, f, &index, &threads);
 
 	(void)s;
 	for (i = 0; !err && i < buf_count(&threads, struct handling); i++) {
@@ -116,7 +137,9 @@ int make_exceptions(struct mdl *m, const struct mdl_session *s, struct facts *f)
 
 static double exceptions_share(const struct facts *f)
 {
-	return f->cause.exceptions.line.looks ? f->cause.exceptions.share : 0;
+	const double share = f->cause.exceptions.line.looks ? f->cause.exceptions.share : 0;
+
+	return f->cause.exceptions.rank ? share : cause_of_worker(f, f->cause.exceptions.tgid, share);
 }
 
 static void exceptions_say(const struct facts *f, struct buf *b)

@@ -155,12 +155,17 @@ int make_paging(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	return err;
 }
 
-/* What a worker waits for costs the loop no more than the loop waits for data. */
-static double of_loop(const struct facts *f, const struct cause_paging *p)
+double cause_of_worker(const struct facts *f, uint32_t tgid, double share)
 {
 	const double data = facts_share((double)f->loop.part_ns[MXBPF_PART_DATA], (double)f->loop.known_ns);
+	unsigned k;
 
-	return !f->loop.tid || p->tgid == f->loop.tgid ? p->waits : facts_least(p->waits, data + f->loader_share);
+	if (!f->loop.tid || tgid == f->loop.tgid || tgid == f->late_tgid)
+		return share;
+	for (k = 0; k < FACTS_LOOPS_MAX; k++)
+		if (f->loops[k].tgid == tgid) /* it has a loop of its own */
+			return share;
+	return facts_least(share, data + f->loader_share);
 }
 
 static void put_waits(const struct cause_paging *p, struct buf *b)
@@ -172,7 +177,7 @@ static void put_waits(const struct cause_paging *p, struct buf *b)
 
 static double swapping_share(const struct facts *f)
 {
-	return of_loop(f, &f->cause.swapping);
+	return cause_of_worker(f, f->cause.swapping.tgid, f->cause.swapping.waits);
 }
 
 static void swapping_say(const struct facts *f, struct buf *b)
@@ -199,7 +204,7 @@ static void swapping_evidence(const struct facts *f, struct buf *b)
 
 static double reading_share(const struct facts *f)
 {
-	return of_loop(f, &f->cause.reading);
+	return cause_of_worker(f, f->cause.reading.tgid, f->cause.reading.waits);
 }
 
 static void reading_say(const struct facts *f, struct buf *b)

@@ -24,10 +24,18 @@
 #define AT_LINE_LEAST 0.8  /* of its samples: in one function of the program, and in no call of the runtime */
 #define CPU_LEAST     0.25 /* of the time, on a CPU or waiting for one: a thread that does not sleep */
 
+#define SCANS 6 /* the first of them ask for files, as a program that starts does for one after the other */
+
 /* Functions that ask and return at once: their files, and how their names begin. */
 static const struct {
 	const char *file, *function;
 } asking[] = {
+	{"genericpath", "exists"},
+	{"genericpath", "isfile"},
+	{"genericpath", "getsize"},
+	{"genericpath", "getmtime"},
+	{"/pathlib.py(", "exists"},
+	{"/pathlib.py(", "stat"},
 	{"/queue.py(", "empty"},
 	{"/queue.py(", "qsize"},
 	{"/queue.py(", "full"},
@@ -36,12 +44,6 @@ static const struct {
 	{"/threading.py(", "is_set"},
 	{"/threading.py(", "is_alive"},
 	{"/threading.py(", "locked"},
-	{"genericpath", "exists"},
-	{"genericpath", "isfile"},
-	{"genericpath", "getsize"},
-	{"genericpath", "getmtime"},
-	{"/pathlib.py(", "exists"},
-	{"/pathlib.py(", "stat"},
 	{"concurrent/futures/_base.py(", "done"},
 	{"multiprocessing/", "poll"},
 	{"multiprocessing/", "empty"},
@@ -61,15 +63,32 @@ struct thread {
 	struct facts_tally lines;
 };
 
+/* Python's files in which a thread sleeps in a futex until something comes or a time is up. */
+static const char *const waiting[] = {"/threading.py(", "/subprocess.py(", "concurrent/futures/"};
+
+static bool waits(const struct mxbpf_agg_line *l, const char *text, size_t len)
+{
+	const char *end = memchr(text, '\n', len);
+	const size_t n = end ? (size_t)(end - text) : len;
+	size_t i;
+
+	if (l->syscall == SYS_select || l->syscall == SYS_pselect6)
+		return true;
+	for (i = 0; l->syscall == SYS_futex && i < sizeof(waiting) / sizeof(waiting[0]); i++)
+		if (memmem(text, n, waiting[i], strlen(waiting[i])))
+			return true;
+	return false;
+}
+
 /* "/usr/lib/python3.11/queue.py(96): empty", of the innermost frame. */
-static bool asks(const char *text, size_t len)
+static bool asks(const char *text, size_t len, bool scans)
 {
 	const char *end = memchr(text, '\n', len), *name;
 	size_t i, n = end ? (size_t)(end - text) : len, left;
 
 	name = memmem(text, n, "): ", 3);
 	left = name ? n - (size_t)(name + 3 - text) : 0;
-	for (i = 0; name && i < sizeof(asking) / sizeof(asking[0]); i++)
+	for (i = scans ? 0 : SCANS; name && i < sizeof(asking) / sizeof(asking[0]); i++)
 		if (left >= strlen(asking[i].function) &&
 		    !memcmp(name + 3, asking[i].function, strlen(asking[i].function)) &&
 		    memmem(text, n, asking[i].file, strlen(asking[i].file)))
@@ -77,19 +96,19 @@ static bool asks(const char *text, size_t len)
 	return false;
 }
 
-/* The same line without its number. */
+/* The same line without its number: "/app/train.py: step" */
 static size_t function_of(const char *line, size_t len, char to[FACTS_LINE_BYTES])
 {
 	const char *open = memchr(line, '(', len), *name = memmem(line, len, "): ", 3);
 	int n = 0;
 
 	if (open && name)
-		n = snprintf(to, FACTS_LINE_BYTES, "%.*s %.*s", (int)(open - line), line,
-			     (int)(len - (size_t)(name - line)), name);
+		n = snprintf(to, FACTS_LINE_BYTES, "%.*s: %.*s", (int)(open - line), line,
+			     (int)(len - (size_t)(name + 3 - line)), name + 3);
 	return n < FACTS_LINE_BYTES ? (size_t)n : FACTS_LINE_BYTES - 1;
 }
 
-static int add_row(const struct mdl *m, struct thread *t, const struct mxbpf_agg_line *l)
+static int add_row(const struct mdl *m, const struct facts *f, struct thread *t, const struct mxbpf_agg_line *l)
 {
 	char function[FACTS_LINE_BYTES];
 	const char *text, *line;
@@ -101,10 +120,10 @@ static int add_row(const struct mdl *m, struct thread *t, const struct mxbpf_agg
 	t->looks += l->count;
 	if (!text || !line || l->cls || facts_is_in_loader(m, l)) /* the loop waits there for batches */
 		return 0;
-	t->asks += !l->sleeps && asks(text, len) ? l->count : 0;
+	t->asks += !l->sleeps && asks(text, len, f->loop.n || !l->main) ? l->count : 0;
 	if (l->sleeps == MXBPF_SLEEP_ANY && (l->syscall == SYS_clock_nanosleep || l->syscall == SYS_nanosleep))
 		t->naps += l->count;
-	else if (l->sleeps == MXBPF_SLEEP_ANY && l->syscall >= 0 && (l->syscall != SYS_futex || line != text))
+	else if (l->sleeps == MXBPF_SLEEP_ANY && waits(l, text, len))
 		t->waits += l->count;
 	err = facts_tally_add(&t->lines, line, n, l);
 	n = function_of(line, n, function);
@@ -140,9 +159,9 @@ static void judge_thread(const struct mdl *m, const struct mdl_session *s, struc
 	spins = !sleeps && busy >= CPU_LEAST && (double)t->asks >= ASKS_LEAST * looks;
 	if ((!sleeps && !spins) || cpus < most->cpus)
 		return;
-	t->lines.of = t->looks;
+	t->lines.of = t->functions.of = t->looks;
 	*most = (struct cause_polling){.tgid = t->tgid, .tid = t->tid, .sleeps = sleeps, .rate = rate, .cpus = cpus};
-	most->line = facts_tally_top(&t->lines);
+	most->line = facts_tally_top(facts_tally_top(&t->lines).looks ? &t->lines : &t->functions);
 }
 
 int make_polling(struct mdl *m, const struct mdl_session *s, struct facts *f)
@@ -161,7 +180,7 @@ int make_polling(struct mdl *m, const struct mdl_session *s, struct facts *f)
 		t = mdl_item_put(&index, &threads, l[i].tid, l[i].h.tgid, sizeof(*t), &added);
 		if (added && t)
 			*t = (struct thread){.tgid = l[i].h.tgid, .tid = l[i].tid};
-		err = t ? add_row(m, t, &l[i]) : -ENOMEM;
+		err = t ? add_row(m, f, t, &l[i]) : -ENOMEM;
 	}
 	for (i = 0; i < buf_count(&threads, struct thread); i++) {
 		t = buf_at(&threads, struct thread, i);
