@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Threads of a program without iterations that wait for the interpreter lock (GIL): they sleep in a futex with a time
- * limit, and their innermost frame is the program's, which waits for nothing itself. Another one runs meanwhile.
+ * limit of 5 ms, and their innermost frame is the program's. Another one runs meanwhile. A thread that waits for
+ * something else with a longer time limit gets a CPU less often.
  */
 #include "feature/findings/rules.h"
 
@@ -10,10 +11,12 @@
 #include <sys/syscall.h>
 
 #include "feature/lines/lines.h"
+#include "feature/threads/threads.h"
 
-#define LEAST	  0.5 /* threads that wait, on average */
-#define RUNS_PART 4   /* of the waits, looks at threads that run, or more */
-#define LOOKS_MIN 10
+#define LEAST	   0.5 /* threads that wait, on average */
+#define RUNS_PART  4   /* of the waits, looks at threads that run, or more */
+#define LOOKS_MIN  10
+#define RUNS_A_SEC 50 /* a thread gets a CPU, or more often, if it waits for the lock for a quarter of the time */
 
 struct process {
 	uint32_t tgid;
@@ -30,7 +33,17 @@ static const char *own_line(const struct mdl *m, uint64_t stack_id, size_t *len)
 	return line && line == mdl_text(m, MXBPF_NAME_STACK, stack_id, &all) ? line : NULL;
 }
 
-static int add_row(const struct mdl *m, struct process *p, const struct mxbpf_agg_line *l)
+static bool wakes_often(const struct mdl *m, const struct mdl_session *s, uint32_t tgid, uint32_t tid)
+{
+	size_t n, i;
+	const struct thread_use *u = mdl_table_rows(m, &feature_threads, &threads_table, &n);
+
+	for (i = 0; i < n && (u[i].tgid != tgid || u[i].tid != tid); i++)
+		;
+	return !n || (i < n && (double)u[i].runs * 1e9 >= RUNS_A_SEC * (double)s->duration_ns);
+}
+
+static int add_row(const struct mdl *m, const struct mdl_session *s, struct process *p, const struct mxbpf_agg_line *l)
 {
 	size_t len;
 	const char *line = own_line(m, l->stack_id, &len);
@@ -39,7 +52,7 @@ static int add_row(const struct mdl *m, struct process *p, const struct mxbpf_ag
 	if (!line || l->cls)
 		return 0;
 	if (l->sleeps) {
-		p->waits += l->syscall == SYS_futex ? l->count : 0;
+		p->waits += l->syscall == SYS_futex && wakes_often(m, s, l->h.tgid, l->tid) ? l->count : 0;
 		return 0;
 	}
 	p->runs += l->count;
@@ -48,7 +61,7 @@ static int add_row(const struct mdl *m, struct process *p, const struct mxbpf_ag
 }
 
 /* A sleep in a futex without a time limit is no wait for the interpreter. */
-static void take_locked(const struct mdl *m, struct hash *index, struct buf *processes)
+static void take_locked(const struct mdl *m, const struct mdl_session *s, struct hash *index, struct buf *processes)
 {
 	size_t n, i, len;
 	const struct mxbpf_look *l = lines_looks(m, &n);
@@ -56,7 +69,8 @@ static void take_locked(const struct mdl *m, struct hash *index, struct buf *pro
 
 	for (i = 0; i < n; i++) {
 		at = hash_get(index, l[i].h.tgid, 0);
-		if (at && l[i].flags & MXBPF_LOOK_LOCKED && own_line(m, l[i].stack_id, &len))
+		if (at && l[i].flags & MXBPF_LOOK_LOCKED && own_line(m, l[i].stack_id, &len) &&
+		    wakes_often(m, s, l[i].h.tgid, l[i].tid))
 			buf_at(processes, struct process, *at - 1)->locked++;
 	}
 }
@@ -86,9 +100,9 @@ int make_gil(struct mdl *m, const struct mdl_session *s, struct facts *f)
 		err = !p && !l[i].rank ? -ENOMEM : 0;
 		if (p)
 			p->tgid = l[i].h.tgid;
-		err = p ? add_row(m, p, &l[i]) : err;
+		err = p ? add_row(m, s, p, &l[i]) : err;
 	}
-	take_locked(m, &index, &processes);
+	take_locked(m, s, &index, &processes);
 	for (i = 0; i < buf_count(&processes, struct process); i++) {
 		p = buf_at(&processes, struct process, i);
 		judge_process(p, &f->cause.gil);

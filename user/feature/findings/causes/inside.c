@@ -12,6 +12,7 @@
 #include "feature/lines/lines.h"
 
 #define HOOKS_LEAST 0.25 /* of the samples: what hooks compute with operators counts as well */
+#define SUPER_LEAST 0.1	 /* of the samples: the runtime's own step works inside of the program's */
 #define CALLS_PART  4	 /* a line that calls operators in this part of its samples, or more, computes with them */
 
 enum { OPTIMIZER_STEP, OTHERS };
@@ -19,22 +20,23 @@ enum { OPTIMIZER_STEP, OTHERS };
 /* Frames that call the program, and the functions that they are there to call. Others are hooks. */
 static const struct caller {
 	const char *file, *where;
-	const char *plain; /* separated by blanks */
+	const char *plain;	 /* separated by blanks */
+	const char *plain_where; /* NULL: as `where` */
 } callers[] = {
 	[OPTIMIZER_STEP] = {"torch/optim/optimizer.py(", "inside the step of the optimizer", "step"},
 	{"torch/autograd/graph.py(", "in a hook of the backward pass", ""},
 	{"torch/utils/hooks.py(", "in a hook of a module's backward pass", ""},
 	{"torch/autograd/function.py(", "in the backward function of an operator of your own", "forward backward"},
-	{"torch/nn/modules/module.py(", "in a hook of a module", "forward"},
+	{"torch/nn/modules/module.py(", "in a hook of a module", "forward", "in the forward() of a module"},
 	{"torch/optim/lr_scheduler.py(", "in a learning rate scheduler", ""},
 	{"mxnet/gluon/trainer.py(", "inside the step of the trainer", "update update_multi_precision"},
 	{"mxnet/optimizer/", "inside the step of the optimizer", "update update_multi_precision step fused_step"},
-	{"mxnet/gluon/block.py(", "in a hook of a block", "forward hybrid_forward"},
+	{"mxnet/gluon/block.py(", "in a hook of a block", "forward hybrid_forward", "in the forward() of a block"},
 	{"mxnet/module/base_module.py(", "in a callback of fit()", ""},
 	{"mxnet/gluon/contrib/estimator/", "in a handler of the estimator", ""},
 };
 /* Any other package whose frame of that name has called the program. */
-static const struct caller callback = {"callback", "in a callback of the trainer", ""};
+static const struct caller callback = {"callback", "in a callback of the trainer", "", NULL};
 /* The runtime's own frames between the caller and the program, and packages in which the search ends. */
 static const char *const between = "torch/utils/_contextlib.py(";
 static const char *const runtimes[] = {"torch/", "mxnet/"};
@@ -126,20 +128,25 @@ static struct inner find_inner(const char *text, size_t left)
 struct inside_tallies {
 	struct facts_tally own, calls, hooks;
 	uint64_t all, super, hooked;
-	struct {
-		const struct caller *by;
-		uint64_t looks;
-	} by[sizeof(callers) / sizeof(callers[0]) + 1];
 };
+
+static struct inner inner_of(const struct mdl *m, const struct mxbpf_agg_line *l)
+{
+	size_t len;
+	const char *text = l->stack_id ? mdl_text(m, MXBPF_NAME_STACK, l->stack_id, &len) : NULL;
+
+	return text && !lines_compiler(text, len) ? find_inner(text, len) : (struct inner){.by = NULL};
+}
 
 static int add_look(struct mdl *m, const struct facts *f, const struct mxbpf_agg_line *l, struct inside_tallies *t)
 {
-	size_t len, i;
-	const char *text = l->stack_id ? mdl_text(m, MXBPF_NAME_STACK, l->stack_id, &len) : NULL, *name;
-	struct inner in = text && !lines_compiler(text, len) ? find_inner(text, len) : (struct inner){.by = NULL};
+	size_t len;
+	const struct inner in = inner_of(m, l);
+	const char *name;
 	bool outside;
 
 	/* In slices few samples know in which operator they are, so a forward() looks like code beside its operators.
+	 * So does a hook that runs.
 	 */
 	if (!in.by || (in.plain && f->sliced && in.by != &callers[OPTIMIZER_STEP]))
 		return 0;
@@ -150,12 +157,8 @@ static int add_look(struct mdl *m, const struct facts *f, const struct mxbpf_agg
 	name = mdl_name(m, l->name_id, &len);
 	outside = facts_is_outside(m, l) || (l->cls == MXBPF_CLASS_OPERATOR && !memmem(name, len, "aten::", 6) &&
 					     in.by != &callers[OPTIMIZER_STEP]);
-	for (i = 0; t->by[i].by && t->by[i].by != in.by; i++)
-		;
-	t->by[i].by = in.by;
-	t->by[i].looks += l->count;
+	outside = outside && !(f->sliced && (in.plain || !l->sleeps));
 	t->hooked += outside || in.plain ? 0 : l->count;
-	outside = outside && !(in.plain && f->sliced);
 	return facts_tally_add(outside ? &t->own : in.plain ? &t->calls : &t->hooks, in.line.text, in.line.len, l);
 }
 
@@ -193,10 +196,10 @@ static uint64_t add_lines(const struct facts_tally *from, const struct facts_tal
 static void take_inside(const struct inside_tallies *t, struct facts *f)
 {
 	struct fact_line *best = &f->cause.inside.line;
-	uint64_t sum = add_lines(&t->own, t->super ? NULL : &t->calls, best), most = 0;
-	size_t i;
+	const bool super = t->super && (double)t->super >= SUPER_LEAST * (double)t->all;
+	uint64_t sum = add_lines(&t->own, super ? NULL : &t->calls, best);
 
-	if (t->super)
+	if (super)
 		sum += add_lines(&t->calls, NULL, best);
 	if ((double)(sum + t->hooked) >= HOOKS_LEAST * (double)t->all)
 		sum += add_lines(&t->hooks, NULL, best);
@@ -204,11 +207,19 @@ static void take_inside(const struct inside_tallies *t, struct facts *f)
 		*best = (struct fact_line){.text = ""};
 	best->of = t->all;
 	f->cause.inside.share = facts_share((double)sum, (double)t->all);
-	for (i = 0; i < sizeof(t->by) / sizeof(t->by[0]); i++)
-		if (t->by[i].looks > most) {
-			most = t->by[i].looks;
-			f->cause.inside.where = t->by[i].by->where;
-		}
+}
+
+/* Who has called the line that was chosen. */
+static void take_where(const struct mdl *m, const struct mxbpf_agg_line *l, struct facts *f)
+{
+	const struct inner in = inner_of(m, l);
+	const char *line = f->cause.inside.line.text;
+	const size_t len = strlen(line);
+
+	if (!in.by || in.line.len < len || memcmp(line, in.line.text, len))
+		return;
+	if (in.line.len == len || len == FACTS_LINE_BYTES - 1)
+		f->cause.inside.where = in.plain && in.by->plain_where ? in.by->plain_where : in.by->where;
 }
 
 int make_inside(struct mdl *m, const struct mdl_session *s, struct facts *f)
@@ -226,6 +237,9 @@ int make_inside(struct mdl *m, const struct mdl_session *s, struct facts *f)
 		err = add_look(m, f, &l[i], &t);
 	}
 	take_inside(&t, f);
+	for (i = 0; i < n; i++)
+		if (l[i].h.tgid == f->loop.tgid && l[i].tid == f->loop.tid)
+			take_where(m, &l[i], f);
 	facts_tally_fini(&t.own);
 	facts_tally_fini(&t.calls);
 	facts_tally_fini(&t.hooks);
