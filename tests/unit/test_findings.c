@@ -654,24 +654,78 @@ static void test_loss(void)
 	"work"
 #define MODULE "\ntorch/nn/modules/module.py(1751): _call_impl\n/app/t.py(9): step"
 
+/* Looks at a thread as `l` says. */
+static void look_as(struct mxbpf_agg_line l, uint32_t pid, uint32_t tid, const char *stack)
+{
+	static uint64_t id = 90000;
+
+	l.h = (struct mxbpf_rec){.kind = MXBPF_AGG_LINE, .size = sizeof(l), .tgid = pid, .ts_ns = 2000 * MS};
+	l.stack_id = ++id;
+	l.tid = tid;
+	l.main = pid == tid;
+	name(id, MXBPF_NAME_STACK, stack);
+	feed(&l);
+}
+
 /* A worker that handles an exception in most of its samples, in a job that waits for data for a part of its time. */
 static const char *worker_handles(const char *exception, uint64_t data_ms)
 {
-	struct mxbpf_agg_line l = {
-		.h = {.kind = MXBPF_AGG_LINE, .size = sizeof(l), .tgid = WORKER, .ts_ns = 2000 * MS},
-		.stack_id = 900,
-		.count = 20,
-		.tid = WORKER,
-		.syscall = -1,
-		.main = 1,
-		.handles = exception_number(exception),
-	};
+	const struct mxbpf_agg_line l = {.count = 20, .syscall = -1, .handles = exception_number(exception)};
 
 	begin_loop(MXBPF_PART_DATA, data_ms);
 	operators(400, (100 - data_ms) * MS / 10, 0, 0);
-	name(900, MXBPF_NAME_STACK, "/app/data.py(5): decode");
-	feed(&l);
+	look_as(l, WORKER, WORKER, "/app/data.py(5): decode");
 	looks(WORKER, WORKER, "/app/data.py(9): load", 10, 0);
+	return found();
+}
+
+/* A worker that reads 10 MiB a second waits for the disk in so many of 60 samples, in a system call. */
+static const char *worker_reads(uint64_t waits, int nr)
+{
+	const struct mxbpf_agg_line l = {.count = waits, .syscall = nr, .sleeps = MXBPF_SLEEP_DISK};
+	struct mxbpf_resident r = {.h = {.kind = MXBPF_RESIDENT, .size = sizeof(r), .tgid = WORKER}, .bytes = 1 << 20};
+	uint64_t i;
+
+	begin_loop(MXBPF_PART_DATA, 60);
+	operators(400, 4 * MS, 0, 0);
+	look_as(l, WORKER, WORKER, "/app/data.py(5): load");
+	looks(WORKER, WORKER, "/app/data.py(5): load", 60 - waits, 0);
+	for (i = 0; i < 40; i++) {
+		r.h.ts_ns = (1000 + i * 100) * MS;
+		r.read_bytes = i << 20;
+		r.majflt = i * 30;
+		feed(&r);
+	}
+	return found();
+}
+
+/* A thread that gets a CPU 3000 times a second, and waits in a system call in one function. */
+static const char *thread_waits(int nr)
+{
+	const struct thread_use use = {.tgid = PID, .tid = PID + 1, .cpu_ns = 400 * MS, .runs = 12000};
+	const struct mxbpf_agg_line l = {.count = 20, .syscall = nr, .sleeps = MXBPF_SLEEP_ANY};
+
+	begin();
+	look_as(l, PID, PID + 1, "/usr/lib/python3.11/selectors.py(468): select\n/app/server.py(60): serve");
+	CHECK(!mdl_table_add(model, &feature_threads, &threads_table, &use));
+	return found();
+}
+
+/* A loop whose thread waited from so many ms on, for 900 ms, until its loader had workers. */
+static const char *loader_starts(uint64_t from_ms)
+{
+	struct mxbpf_look l = {.h = {.kind = MXBPF_LOOK, .size = sizeof(l), .tgid = PID}, .tid = PID};
+	uint64_t i;
+
+	begin_loop(MXBPF_PART_OUTSIDE, 5);
+	operators(400, 9 * MS, 0, 0);
+	name(70000, MXBPF_NAME_STACK, "torch/utils/data/dataloader.py(440): _get_iterator\n/app/train.py(7): main");
+	name(70001, MXBPF_NAME_STACK, "/app/train.py(9): step");
+	for (i = 0; i < 130; i++) {
+		l.h.ts_ns = (i < 90 ? from_ms + i * 10 : 3000 + i * 10) * MS;
+		l.stack_id = i < 90 ? 70000 : 70001;
+		feed(&l);
+	}
 	return found();
 }
 
@@ -715,6 +769,24 @@ static void test_alone(void)
 		CHECK(!strcmp(worker_handles("KeyError", 30), "data_wait"));
 		CHECK(!strcmp(worker_handles("ConnectionError", 30), "exceptions"));
 		CHECK(!strcmp(worker_handles("ConnectionError", 5), ""));
+	}
+	TEST("the first start of workers is none of an epoch, and one within the loop is")
+	{
+		CHECK(!strcmp(loader_starts(50), ""));
+		CHECK(!strcmp(loader_starts(1050), "epoch_start"));
+	}
+	TEST("a worker reads from the disk if it waits for that, not for what it writes, and a look stands for few "
+	     "others")
+	{
+		CHECK(!strcmp(worker_reads(20, SYS_read), "disk_reads"));
+		CHECK(!strcmp(worker_reads(20, SYS_fsync), "data_wait"));
+		CHECK(!strcmp(worker_reads(1, SYS_read), "data_wait"));
+	}
+	TEST("a thread that waits with select() polls if it wakes all the time, and one that serves many events does "
+	     "not")
+	{
+		CHECK(!strcmp(thread_waits(SYS_select), "polling"));
+		CHECK(!strcmp(thread_waits(SYS_epoll_wait), ""));
 	}
 	TEST("threads that sleep at a line of the program wait for the interpreter lock if they wake all the time")
 	{
