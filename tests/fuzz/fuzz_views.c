@@ -114,6 +114,8 @@ static const size_t bytes_of[] = {
 	[MXBPF_RESIDENT] = sizeof(struct mxbpf_resident),
 	[MXBPF_AGG_LINE] = sizeof(struct mxbpf_agg_line),
 	[MXBPF_NETWORK] = sizeof(struct mxbpf_network),
+	[MXBPF_COLLECTOR] = sizeof(struct mxbpf_collector),
+	[MXBPF_TOUCHED] = sizeof(struct mxbpf_touched),
 	[MXBPF_TABLE] = sizeof(struct mxbpf_table) + sizeof(struct mxbpf_table_column),
 };
 #define NKINDS (sizeof(bytes_of) / sizeof(bytes_of[0]))

@@ -56,6 +56,13 @@ static inline const char *found(void)
 	return keys;
 }
 
+static inline bool is_evidence(const char *text)
+{
+	const struct buf *b = &told.list[0].evidence;
+
+	return told.n && b->len == strlen(text) && !memcmp(b->len ? b->data : "", text, b->len);
+}
+
 static inline bool has(const struct buf *b, const char *text)
 {
 	return b->len && memmem(b->data, b->len, text, strlen(text));

@@ -104,10 +104,11 @@ static bool put_object(const struct py *p, uint64_t object, char *text, size_t m
 	if (!py_lives(p, object, p->text_type) && py_word(p, object + p->l.walk.head, &inside))
 		object = inside;
 	string = py_read_text(p, object, max - 1);
-	if (string)
-		snprintf(text, max, "%s", string);
+	if (!string)
+		return false;
+	snprintf(text, max, "%s", string);
 	free(string);
-	return string;
+	return true;
 }
 
 bool py_local(const struct py *p, const struct py_thread *t, struct py_function of, const char *local, char *text,

@@ -48,9 +48,9 @@ static void write_textfile(struct serve *s)
 		out_write(out, s->text.data, s->text.len);
 		out_commit(out, &e);
 	}
-	if (e.code && !s->failed)
+	if (e.code && strcmp(e.why, s->failed.why) != 0)
 		cmd_warn("%s; mxbpf tries again after each interval", e.why);
-	s->failed = e.code;
+	s->failed = e;
 }
 
 /* ---- the last seconds */

@@ -62,7 +62,7 @@ struct serve {
 	struct trg *on[CMD_ON_MAX];
 	struct buf pids, text; /* pids: pid_t of the processes that are watched */
 	bool detached;	       /* nothing is watched any more */
-	bool failed;	       /* the text file could not be written the last time */
+	struct err failed;     /* why the text file could not be written the last time */
 	/* A thread of the session counts those that were written. */
 	struct serve_dump dumps[SERVE_DUMPS];
 	unsigned ndumps, nwritten;

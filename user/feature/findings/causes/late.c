@@ -218,7 +218,8 @@ static void count_rounds(const struct mdl *m, struct ranks *r)
 			has |= 1ull << s[i].rank;
 			continue;
 		}
-		count_round(r, s + first, i - first, &was);
+		if (i > first)
+			count_round(r, s + first, i - first, &was);
 		first = i;
 		has = i < n ? 1ull << s[i].rank : 0;
 	}
