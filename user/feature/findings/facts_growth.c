@@ -12,7 +12,7 @@
 #define PARTS_MAX      12
 #define READINGS_LEAST 20 /* of a process: two seconds */
 #define RESIDENT_LEAST (4 << 20)
-#define SLOW_LEAST     (2 << 20) /* if it is known which line it is */
+#define SLOW_LEAST     (3 << 20) /* if it is known which line it is */
 
 static int64_t smaller(int64_t a, int64_t b)
 {

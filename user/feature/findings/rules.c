@@ -455,6 +455,10 @@ static double own_share(const struct facts *f)
 	if (slow_share(f) >= SLOW_LEAST && f->slow_line_more >= OWN_LINE_LEAST &&
 	    !strcmp(f->own_line.text, f->slow_line.text))
 		return 0;
+	/* In slices, a look at a wait for other ranks may not know in which call it is. */
+	if (f->sliced && f->exchange_line.looks && f->own_line.asleep * 2 > f->own_line.looks &&
+	    !strcmp(f->own_line.text, f->exchange_line.text))
+		return 0;
 	return facts_least(facts_least(f->own_share, part(f, MXBPF_PART_OUTSIDE)) - waits_beside(f), idle_share(f));
 }
 

@@ -19,7 +19,7 @@
 #define BEHIND_LEAST 0.05 /* of them, that have not run */
 #define SLICED_LEAST 0.2  /* the same in slices, where both counts are estimates */
 #define BUSY_LEAST   0.8  /* of the window: operators run */
-#define MAIN_PART    0.05 /* of all operators' time, so that an operator tells how many have run */
+#define RARE_PART    20	  /* an operator that runs less often than once in so many calls is none of the net */
 #define SHARE_LEAST  0.55 /* it stands before the growth of memory, which it explains */
 
 static bool starts_as(const char *name, size_t len, const char *with)
@@ -52,7 +52,7 @@ static void count_pushes(struct mdl *m, struct cause_backlog *q)
 	}
 }
 
-/* How often the engine did what was pushed, at most: as often as the rarest of the operators that matter. */
+/* How often the engine did what was pushed, at most: as often as the rarest of the operators of the net. */
 static void count_runs(struct mdl *m, struct cause_backlog *q)
 {
 	size_t n, i;
@@ -66,7 +66,7 @@ static void count_runs(struct mdl *m, struct cause_backlog *q)
 		if (rows[i]->tgid != q->tgid)
 			continue;
 		add_sat(&all, rows[i]->count);
-		if ((double)rows[i]->self_ns >= MAIN_PART * (double)self_ns && rows[i]->count < least)
+		if (rows[i]->count >= q->pushed / RARE_PART && rows[i]->count < least)
 			least = rows[i]->count;
 	}
 	q->ran = q->net ? least : all;
@@ -141,6 +141,9 @@ int make_backlog(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	if ((q.net || f->sliced) && q.grown_bytes <= 0)
 		return 0;
 	err = find_line(m, &q);
+	/* A call that pushes is quick, so that few looks meet it. What it pushes holds the memory that is new. */
+	if (q.line.looks < FACTS_LOOKS_LEAST && f->grown_line.looks && f->resident.tgid == q.tgid)
+		q.line = f->grown_line;
 	f->cause.backlog = q;
 	return err;
 }

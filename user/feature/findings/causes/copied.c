@@ -40,18 +40,20 @@ static int64_t copied_by(const struct resident *r, int64_t *bytes)
 {
 	int64_t more, grown;
 	size_t n;
-	uint32_t i;
+	uint32_t i, first = 0; /* they are read a little later than the others */
 
-	if (r->n < READINGS_LEAST || r->at[0].rank || r->at[r->n - 1].h.ts_ns <= r->at[0].h.ts_ns)
+	while (first < r->n && !r->at[first].private_bytes)
+		first++;
+	if (r->n - first < READINGS_LEAST || r->at[0].rank || r->at[r->n - 1].h.ts_ns <= r->at[0].h.ts_ns)
 		return 0;
-	for (i = 0; i < r->n; i++) {
-		bytes[i] = (int64_t)(r->at[i].private_bytes & INT64_MAX / 2);
-		if (!bytes[i])
+	for (i = first; i < r->n; i++) {
+		bytes[i - first] = (int64_t)(r->at[i].private_bytes & INT64_MAX / 2);
+		if (!bytes[i - first])
 			return 0;
 	}
-	n = straighten(bytes, r->n);
+	n = straighten(bytes, r->n - first);
 	grown = facts_grown(bytes, n);
-	more = (int64_t)(r->at[n - 1].bytes & INT64_MAX / 2) - (int64_t)(r->at[0].bytes & INT64_MAX / 2);
+	more = (int64_t)(r->at[first + n - 1].bytes & INT64_MAX / 2) - (int64_t)(r->at[first].bytes & INT64_MAX / 2);
 	return grown - (more > 0 ? more : 0);
 }
 
