@@ -93,7 +93,7 @@ rank_pid() { # RANK: the process with it
 	line=$(grep -n 'large.mm(large)  # its samples are longer' "$REPO/tests/planted/torch_job.py" | cut -d: -f1)
 	"$MXBPF" record --pid "$READY_PID" -d 4s -o late.mxd
 	"$MXBPF" report late.mxd | tee late
-	expect_re "^1\\. Rank 2 \\(process $late\\) lags: the loop waits in [0-9]+% of its time .*, [0-9.]+ ms in each iteration\\." "$(<late)"
+	expect_re "^1\\. Rank 2 \\(process $late\\) lags: the loop waits in [0-9]+% of its time .*, [0-9.]+ ms in each iteration; it runs " "$(<late)"
 	expect_re "seen: it spends [0-9.]+ ms more in aten::mm in each iteration than the other ranks; process $late arrives last: .*torch_job.py\\($line\\): ranks" "$(<late)"
 	# The widest difference is that of the operator, and of the wait for it.
 	"$MXBPF" report late.mxd -f json >late.json

@@ -13,7 +13,8 @@
 #include "feature/lines/lines.h"
 #include "feature/threads/threads.h"
 
-#define LEAST	   0.5 /* threads that wait, on average */
+#define LEAST	   1.8 /* threads that wait, on average: in a server some always do */
+#define WORST	   4   /* threads that wait: all of the time */
 #define RUNS_PART  4   /* of the waits, looks at threads that run, or more */
 #define LOOKS_MIN  10
 #define RUNS_A_SEC 50 /* a thread gets a CPU, or more often, if it waits for the lock for a quarter of the time */
@@ -115,7 +116,7 @@ int make_gil(struct mdl *m, const struct mdl_session *s, struct facts *f)
 
 static double gil_share(const struct facts *f)
 {
-	return facts_least(f->cause.gil.at_once, 1);
+	return facts_least(f->cause.gil.at_once / WORST, 1);
 }
 
 static void gil_say(const struct facts *f, struct buf *b)
@@ -137,7 +138,7 @@ static void gil_evidence(const struct facts *f, struct buf *b)
 
 /* clang-format off */
 const struct finding_rule rules_gil[] = {
-	{.key = "interpreter_lock", .least = LEAST, .share = gil_share, .say = gil_say, .evidence = gil_evidence,
+	{.key = "interpreter_lock", .least = LEAST / WORST, .share = gil_share, .say = gil_say, .evidence = gil_evidence,
 	 .pid_at = offsetof(struct facts, cause.gil.tgid), .next = "--pid PID --sample 99", .taken = FACTS_HAVE_SAMPLES,
 	 .advice = "Only one thread of a process runs Python at a time, so more threads compute no more. Start several processes, or move "
 		   "the work into functions that let go of the lock: numpy, operators of the runtime, zlib, hashlib."},
