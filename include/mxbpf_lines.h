@@ -18,7 +18,7 @@ enum mxbpf_sleep {
 	MXBPF_SLEEP_DISK = 3,	 /* no signal ends its sleep, mostly because it waits for a disk */
 };
 
-/* What the file is that it read or wrote while it slept. */
+/* The kind of file that the thread was reading or writing while it slept. */
 enum mxbpf_on {
 	MXBPF_ON_NOTHING = 0, /* another one, or not known */
 	MXBPF_ON_PIPE = 1,

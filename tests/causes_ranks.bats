@@ -20,6 +20,10 @@ judge() { python3 "$REPO/tests/causes/run.py" "$@"; }
 	judge --seconds 4 rank_loader rank_logs rank_fsyncs
 }
 
+@test "a rank with a larger batch, one that reads from the disk, and one that saves a checkpoint are named with their lines" {
+	judge rank_batch rank_reads rank_saves
+}
+
 @test "a session on the late rank says that its group is throttled" {
 	judge --seconds 4 --view late rank_throttled
 }

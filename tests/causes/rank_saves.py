@@ -13,12 +13,11 @@ TWIN = False
 
 def step(late, n, loss):
     if late and n % 20 == 0:
-        with open(path, 'wb') as f:
+        with tempfile.TemporaryFile() as f:
             torch.save(state, f)  # CAUSE
             f.flush()
-            os.fsync(f.fileno())
+            os.fsync(f.fileno())  # CAUSE
 
 
 state = torch.zeros(25 << 20)
-path = os.path.join(tempfile.mkdtemp(dir='/tmp'), 'checkpoint')
 ranks.run(step)

@@ -373,7 +373,7 @@ static const char *two_ranks(const char *computing, const char *other, uint64_t 
 	return found();
 }
 
-/* What is known of a rank beside its lines; its collector runs all the time. */
+/* Adds how long the CPU limit stopped a rank. collects: its garbage collector runs all the time. */
 static void about_rank(uint32_t pid, uint64_t throttled_ns, bool collects)
 {
 	struct mxbpf_neighbour n = {

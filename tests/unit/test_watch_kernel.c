@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "attach/faults.h"
 #include "attach/watch.h"
 
 #include <poll.h>
@@ -198,6 +199,9 @@ int main(int argc, char **argv)
 		puts(e.why);
 		UNIT_MAIN_END;
 	}
+	TEST("page faults are sampled for threads of the process alone, whatever number its memory gives")
+	CHECK(faults_is_thread(getpid(), getpid()) && !faults_is_thread(getpid(), getppid()) &&
+	      !faults_is_thread(getpid(), 1) && !faults_is_thread(getpid(), -1));
 	TEST("a launched process is stopped at exec until it is continued")
 	test_stop(w);
 	TEST("a process that was not launched is seen to exec and exit and is never stopped")

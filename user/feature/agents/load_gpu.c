@@ -28,7 +28,7 @@
 #define STOP_MS	    5000
 #define OLD_NS	    NS_PER_S /* records that are younger are no surprise */
 
-/* What the processes of a session have in common. Only the main thread uses it. */
+/* The state that all processes of a session share. Only the main thread uses it. */
 struct ses_gpu {
 	bool wants;		/* CUPTI is asked for */
 	bool measures;		/* a window is open: counters of kernels are measured */

@@ -15,8 +15,6 @@
 #include "feature/steps/steps.h"
 #include "mxbpf_config.h"
 
-#define PAGE_BYTES 4096
-
 /* ---- the loop */
 
 /* Threads with iterations. */
@@ -302,7 +300,7 @@ void facts_keep_operator(struct fact_operator list[FACTS_OPERATORS_MAX], const s
 /* Pages of memory that was kept are touched for the first time in any case. */
 static void count_kept(struct facts *f)
 {
-	const uint64_t pages = f->grown_all > 0 ? (uint64_t)f->grown_all / PAGE_BYTES : 0;
+	const uint64_t pages = f->grown_all > 0 ? (uint64_t)f->grown_all / FACTS_PAGE_BYTES : 0;
 
 	f->faults_kept = pages < f->faults ? pages : f->faults;
 }

@@ -93,6 +93,22 @@ uint64_t facts_tally_at(const struct facts_tally *t, const char *text)
 	return line ? line->looks : 0;
 }
 
+uint64_t facts_tally_without(const struct facts_tally *t, const struct facts_tally *calls, struct fact_line *best)
+{
+	const struct fact_line *l;
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < buf_count(&t->lines, struct fact_line); i++) {
+		l = buf_at(&t->lines, struct fact_line, i);
+		if (calls && facts_tally_at(calls, l->text) * FACTS_CALLS_PART >= l->looks)
+			continue;
+		add_sat(&sum, l->looks);
+		*best = l->looks > best->looks ? *l : *best;
+	}
+	return sum;
+}
+
 void facts_tally_fini(struct facts_tally *t)
 {
 	hash_fini(&t->index);
@@ -163,7 +179,7 @@ bool facts_is_in_loader(const struct mdl *m, const struct mxbpf_agg_line *l)
 	return text && (has_one_of(text, len, loaders) || facts_waits_for_queue(m, l));
 }
 
-static bool starts_with(const char *name, size_t len, const char *with)
+bool facts_starts_with(const char *name, size_t len, const char *with)
 {
 	return len >= strlen(with) && !memcmp(name, with, strlen(with));
 }
@@ -173,10 +189,20 @@ static const char *const runtimes[] = {"torch/", "mxnet/"};
 static const char *const works[] = {"torch/utils/", "torch/serialization.py(", "torch/distributed/",
 				    "mxnet/image/", "mxnet/recordio.py(",      NULL};
 
+bool facts_is_runtime(const char *line, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
+		if (facts_starts_with(line, len, runtimes[i]))
+			return true;
+	return false;
+}
+
 /* The line of the program has called the runtime's library, which runs Python code. */
 bool facts_in_library(const struct mdl *m, const struct mxbpf_agg_line *l)
 {
-	size_t len, i, n;
+	size_t len, n;
 	const char *text = mdl_text(m, MXBPF_NAME_STACK, l->stack_id, &len);
 	const char *program = text ? lines_pick(text, len, &n) : NULL, *called;
 
@@ -185,10 +211,7 @@ bool facts_in_library(const struct mdl *m, const struct mxbpf_agg_line *l)
 	called = memrchr(text, '\n', (size_t)(program - 1 - text));
 	called = called ? called + 1 : text;
 	len = (size_t)(program - called);
-	for (i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
-		if (starts_with(called, len, runtimes[i]))
-			return !has_one_of(called, len, works);
-	return false;
+	return facts_is_runtime(called, len) && !has_one_of(called, len, works);
 }
 
 /* The process that the loop's thread is of. */
@@ -224,7 +247,7 @@ static bool waits_for_gpu(const struct facts *f, const struct mxbpf_agg_line *l,
 	if (l->cls == MXBPF_CLASS_CUDA)
 		return activity_is_wait(name, len);
 	for (i = 0; f->gpu.known && i < sizeof(reads) / sizeof(reads[0]); i++)
-		if (starts_with(name, len, reads[i]))
+		if (facts_starts_with(name, len, reads[i]))
 			return true;
 	return false;
 }
@@ -246,7 +269,7 @@ static enum about about_loop(struct mdl *m, const struct facts *f, const struct 
 	size_t len;
 	const char *name = mdl_name(m, l->name_id, &len);
 
-	if (l->cls == MXBPF_CLASS_DATA || (l->cls && starts_with(name, len, "enumerate(DataLoader)")))
+	if (l->cls == MXBPF_CLASS_DATA || (l->cls && facts_starts_with(name, len, "enumerate(DataLoader)")))
 		return ABOUT_DATA;
 	if (facts_is_outside(m, l)) {
 		if (facts_is_in_loader(m, l))

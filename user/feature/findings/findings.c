@@ -140,26 +140,32 @@ static void choose(struct findings *found)
 	found->n = n;
 }
 
-int findings_make(struct mdl *m, const struct mdl_session *s, struct findings *out)
+static void judge_all(struct findings *out, bool last)
 {
 	const struct finding_cause *cause;
 	const struct finding_rule *rule;
-	bool last = false;
+
+	for (cause = finding_causes; cause->rules; cause++)
+		for (rule = cause->rules; rule->key; rule++)
+			if (rule->last == last)
+				judge(rule, out);
+}
+
+int findings_make(struct mdl *m, const struct mdl_session *s, struct findings *out)
+{
+	const struct finding_cause *cause;
 	int err;
 
 	*out = (struct findings){.n = 0};
 	err = facts_make(m, s, &out->facts);
 	for (cause = finding_causes; !err && cause->rules; cause++)
 		err = cause->make ? cause->make(m, s, &out->facts) : 0;
-	/* Rules that are silent beside others come after all of these. */
-	do {
-		for (cause = finding_causes; !err && cause->rules; cause++)
-			for (rule = cause->rules; rule->key; rule++)
-				if (rule->last == last)
-					judge(rule, out);
-	} while ((last = !last));
+	if (err)
+		return err;
+	judge_all(out, false);
+	judge_all(out, true); /* they are silent if another one explains enough */
 	choose(out);
-	return err;
+	return 0;
 }
 
 void findings_fini(struct findings *f)

@@ -293,6 +293,15 @@ int facts_tally_add(struct facts_tally *t, const char *text, size_t len, const s
 struct fact_line facts_tally_top(const struct facts_tally *t); /* the line with the most samples */
 const struct fact_line *facts_tally_find(const struct facts_tally *t, const char *text); /* NULL: it has none */
 uint64_t facts_tally_at(const struct facts_tally *t, const char *text);			 /* the samples at a line */
+/*
+ * Returns the samples at all lines, without those that `calls` has in FACTS_CALLS_PART of theirs or more: such a line
+ * is there to call the runtime. *best becomes the line with the most of them. calls: NULL: no line is left out.
+ */
+uint64_t facts_tally_without(const struct facts_tally *t, const struct facts_tally *calls, struct fact_line *best);
+#define FACTS_CALLS_PART 4
+#define FACTS_PAGE_BYTES 4096
+bool facts_starts_with(const char *name, size_t len, const char *with);
+bool facts_is_runtime(const char *line, size_t len); /* a line of a stack: Python code of a runtime's library */
 void facts_tally_fini(struct facts_tally *t);
 
 /* facts_compile.c. 0 or -ENOMEM. rest: the iterations are those of the loop, in order of time. */

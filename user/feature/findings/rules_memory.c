@@ -72,14 +72,12 @@ void rules_growth_say(const struct facts *f, struct buf *b)
 		   fmt_bytes((uint64_t)f->grown_bytes / f->grown_over, each), fmt_bytes((uint64_t)f->grown_bytes, all));
 }
 
-#define PAGE_BYTES 4096
-
 /* Operators touch so many pages that memory which they have freed can be most of what grows. */
 static bool operators_touch(const struct facts *f)
 {
 	const int64_t grown = f->resident.tgid ? f->resident.grown_bytes : f->grown_bytes;
 
-	return (double)f->faults * PAGE_BYTES * 2 > (double)grown;
+	return (double)f->faults * FACTS_PAGE_BYTES * 2 > (double)grown;
 }
 
 void rules_put_grown(const struct facts *f, struct buf *b)

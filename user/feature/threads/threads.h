@@ -20,4 +20,6 @@ extern const struct ses_feature threads_session;
 extern const struct view_sheet sheet_threads;
 extern const struct tbl_def threads_table; /* of struct thread_use */
 
+const struct thread_use *threads_use_of(const struct mdl *m, uint32_t tgid, uint32_t tid); /* NULL: not known */
+
 #endif

@@ -17,7 +17,6 @@
 #define ALWAYS_AWAKE  0.9 /* the same of one that calls nothing, which may still be starting */
 #define ALWAYS_OWN    0.6 /* of its time in its own code, to say so */
 #define SAMPLES_LEAST 10
-#define CALLS_PART    4 /* a line that calls the runtime in one of so many samples is there for that */
 
 struct alone_thread {
 	uint32_t tgid, tid;
@@ -112,30 +111,11 @@ static int add_look(struct mdl *m, const struct facts *f, const struct mxbpf_agg
 	return is_busy(l) && !facts_in_library(m, l) ? facts_tally_add(&t->own, line, len, l) : 0;
 }
 
-static uint64_t calls_at(const struct facts_tally *t, const char *line)
-{
-	size_t i;
-
-	for (i = 0; i < buf_count(&t->lines, struct fact_line); i++)
-		if (!strcmp(buf_at(&t->lines, struct fact_line, i)->text, line))
-			return buf_at(&t->lines, struct fact_line, i)->looks;
-	return 0;
-}
-
 static void take_lines(const struct alone_tallies *t, uint64_t all, struct facts *f)
 {
 	struct fact_line *best = &f->cause.alone.own.line;
-	const struct fact_line *l;
-	uint64_t sum = 0;
-	size_t i;
+	const uint64_t sum = facts_tally_without(&t->own, &t->calls, best);
 
-	for (i = 0; i < buf_count(&t->own.lines, struct fact_line); i++) {
-		l = buf_at(&t->own.lines, struct fact_line, i);
-		if (calls_at(&t->calls, l->text) * CALLS_PART >= l->looks)
-			continue;
-		sum += l->looks;
-		*best = l->looks > best->looks ? *l : *best;
-	}
 	if (best->looks < FACTS_LOOKS_LEAST)
 		*best = (struct fact_line){.text = ""};
 	best->of = all;

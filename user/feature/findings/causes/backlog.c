@@ -22,11 +22,6 @@
 #define RARE_PART    20	  /* an operator that runs less often than once in so many calls is none of the net */
 #define SHARE_LEAST  0.55 /* it stands before the growth of memory, which it explains */
 
-static bool starts_as(const char *name, size_t len, const char *with)
-{
-	return len >= strlen(with) && !memcmp(name, with, strlen(with));
-}
-
 /* A call of a net that was hybridized pushes all of its operators, any other call one. */
 static const char NET[] = "MXInvokeCachedOp", SINGLE[] = "MXImperativeInvoke";
 
@@ -40,8 +35,8 @@ static void count_pushes(struct mdl *m, struct cause_backlog *q)
 
 	for (i = 0; i < n; i++) {
 		name = mdl_name(m, rows[i]->name_id, &len);
-		net = starts_as(name, len, NET);
-		if ((!net && !starts_as(name, len, SINGLE)) || (q->net && !net))
+		net = facts_starts_with(name, len, NET);
+		if ((!net && !facts_starts_with(name, len, SINGLE)) || (q->net && !net))
 			continue;
 		if (net == q->net && rows[i]->count <= q->pushed)
 			continue;
@@ -137,7 +132,7 @@ int make_backlog(struct mdl *m, const struct mdl_session *s, struct facts *f)
 		q.grown_bytes = f->resident.grown_bytes;
 	else if (f->grown_bytes > 0 && f->loop.tgid == q.tgid)
 		q.grown_bytes = f->grown_bytes;
-	/* Of nets that are called differently often, the rarest operator tells too little. A queue keeps memory. */
+	/* If one net is called more often than another, a rare operator proves nothing. A queue also holds memory. */
 	if ((q.net || f->sliced) && q.grown_bytes <= 0)
 		return 0;
 	err = find_line(m, &q);

@@ -44,7 +44,10 @@ struct cause_paging {
 /* Reads it for a process, also for a rank that the session does not profile. tid 0: its main thread. 0 or -ENOMEM. */
 int cause_paging_of(const struct mdl *m, uint32_t tgid, uint32_t tid, struct cause_paging *p);
 bool cause_is_swapping(const struct cause_paging *p);
-/* What a worker does costs the loop no more than the loop waits for data; other processes: the share as it is. */
+/*
+ * Returns how much of the loop's time a worker costs that spends this share of its own time: no more than the loop
+ * waits for data. For a process that is no worker, it returns the share itself.
+ */
 double cause_of_worker(const struct facts *f, uint32_t tgid, double share);
 
 /* copied.c: child processes that copy the pages that they got from their parent. */

@@ -18,7 +18,6 @@
 #define EACH_LEAST     (1 << 20) /* bytes, of a process */
 #define ALL_LEAST      (4 << 20)
 #define TOUCHED_PART   4 /* of what a process copies, it was seen to touch one part of so many, or more */
-#define PAGE_BYTES     4096
 
 /* A reading that is repeated until the next one becomes a straight line to it. Returns the readings up to the last. */
 static size_t straighten(int64_t *bytes, size_t n)
@@ -69,7 +68,7 @@ static bool has_touched(const struct mdl *m, uint32_t tgid, int64_t bytes)
 			add_sat(&pages, t[i].pages);
 			add_sat(&pages, t[i].gone);
 		}
-	return !n || pages >= (uint64_t)bytes / PAGE_BYTES / TOUCHED_PART;
+	return !n || pages >= (uint64_t)bytes / FACTS_PAGE_BYTES / TOUCHED_PART;
 }
 
 int make_copied(struct mdl *m, const struct mdl_session *s, struct facts *f)

@@ -36,12 +36,11 @@ static const char *own_line(const struct mdl *m, uint64_t stack_id, size_t *len)
 
 static bool wakes_often(const struct mdl *m, const struct mdl_session *s, uint32_t tgid, uint32_t tid)
 {
-	size_t n, i;
-	const struct thread_use *u = mdl_table_rows(m, &feature_threads, &threads_table, &n);
+	size_t n;
+	const struct thread_use *u = threads_use_of(m, tgid, tid);
 
-	for (i = 0; i < n && (u[i].tgid != tgid || u[i].tid != tid); i++)
-		;
-	return !n || (i < n && (double)u[i].runs * 1e9 >= RUNS_A_SEC * (double)s->duration_ns);
+	mdl_table_rows(m, &feature_threads, &threads_table, &n);
+	return !n || (u && (double)u->runs * 1e9 >= RUNS_A_SEC * (double)s->duration_ns);
 }
 
 static int add_row(const struct mdl *m, const struct mdl_session *s, struct process *p, const struct mxbpf_agg_line *l)

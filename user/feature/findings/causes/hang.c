@@ -312,16 +312,14 @@ static void say_job(const struct job *j, struct hang_facts *h)
 	else if (j->gone >= 0)
 		buf_printf(&b, "rank %d", j->gone);
 	take(&b, h->who, sizeof(h->who));
-	if (odd && odd->place == WAITS)
-		buf_printf(&b, "is in another collective, ");
-	if (odd && odd->place == WAITS)
-		buf_printf(&b, "%s", odd->op);
-	if (odd && odd->place == WAITS)
+	if (odd && odd->place == WAITS) {
+		buf_printf(&b, "is in another collective, %s", odd->op);
 		put_at(&b, odd);
-	else if (odd)
+	} else if (odd) {
 		put_place(&b, odd);
-	else if (j->gone >= 0)
+	} else if (j->gone >= 0) {
 		buf_printf(&b, "is gone");
+	}
 	take(&b, h->does, sizeof(h->does));
 	put_waiting(&b, j, odd);
 	take(&b, h->waits, sizeof(h->waits));

@@ -13,7 +13,6 @@
 
 #define HOOKS_LEAST 0.25 /* of the samples: what hooks compute with operators counts as well */
 #define SUPER_LEAST 0.1	 /* of the samples: the runtime's own step works inside of the program's */
-#define CALLS_PART  4	 /* a line that calls operators in this part of its samples, or more, computes with them */
 
 enum { OPTIMIZER_STEP, OTHERS };
 
@@ -37,9 +36,8 @@ static const struct caller {
 };
 /* Any other package whose frame of that name has called the program. */
 static const struct caller callback = {"callback", "in a callback of the trainer", "", NULL};
-/* The runtime's own frames between the caller and the program, and packages in which the search ends. */
+/* The runtime's own frames between the caller and the program. */
 static const char *const between = "torch/utils/_contextlib.py(";
-static const char *const runtimes[] = {"torch/", "mxnet/"};
 
 /* A line of a stack: "/app/train.py(7): hook" */
 struct line {
@@ -55,11 +53,6 @@ static bool next_line(const char **text, size_t *left, struct line *l)
 	*text += l->len + !!end;
 	*left -= l->len + !!end;
 	return l->len;
-}
-
-static bool starts(const struct line *l, const char *with)
-{
-	return l->len >= strlen(with) && !memcmp(l->text, with, strlen(with));
 }
 
 /* The function of the line is one of the words. */
@@ -79,19 +72,9 @@ static const struct caller *caller_of(const struct line *l)
 	size_t i;
 
 	for (i = 0; i < sizeof(callers) / sizeof(callers[0]); i++)
-		if (starts(l, callers[i].file))
+		if (facts_starts_with(l->text, l->len, callers[i].file))
 			return &callers[i];
 	return NULL;
-}
-
-static bool is_runtime(const struct line *l)
-{
-	size_t i;
-
-	for (i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
-		if (starts(l, runtimes[i]))
-			return true;
-	return false;
 }
 
 /* Code of the program in a stack that the runtime has called. */
@@ -112,8 +95,8 @@ static struct inner find_inner(const char *text, size_t left)
 			in.line = in.line.text ? in.line : l;
 			outermost = l;
 		} else if (!in.line.text) {
-			in.super |= starts(&l, "torch/optim/");
-		} else if (is_runtime(&l) && !starts(&l, between)) {
+			in.super |= facts_starts_with(l.text, l.len, "torch/optim/");
+		} else if (facts_is_runtime(l.text, l.len) && !facts_starts_with(l.text, l.len, between)) {
 			in.by = caller_of(&l);
 			break;
 		} else if (memmem(l.text, l.len, callback.file, strlen(callback.file))) {
@@ -145,8 +128,9 @@ static int add_look(struct mdl *m, const struct facts *f, const struct mxbpf_agg
 	const char *name;
 	bool outside;
 
-	/* In slices few samples know in which operator they are, so a forward() looks like code beside its operators.
-	 * So does a hook that runs.
+	/*
+	 * In slices few samples know in which operator they are. So a forward(), and a hook that runs, look like code
+	 * beside their operators.
 	 */
 	if (!in.by || (in.plain && f->sliced && in.by != &callers[OPTIMIZER_STEP]))
 		return 0;
@@ -162,33 +146,6 @@ static int add_look(struct mdl *m, const struct facts *f, const struct mxbpf_agg
 	return facts_tally_add(outside ? &t->own : in.plain ? &t->calls : &t->hooks, in.line.text, in.line.len, l);
 }
 
-static uint64_t calls_at(const struct facts_tally *t, const char *line)
-{
-	size_t i;
-
-	for (i = 0; i < buf_count(&t->lines, struct fact_line); i++)
-		if (!strcmp(buf_at(&t->lines, struct fact_line, i)->text, line))
-			return buf_at(&t->lines, struct fact_line, i)->looks;
-	return 0;
-}
-
-/* Adds the lines of a list, without those that call operators much. */
-static uint64_t add_lines(const struct facts_tally *from, const struct facts_tally *calls, struct fact_line *best)
-{
-	const struct fact_line *l;
-	uint64_t sum = 0;
-	size_t i;
-
-	for (i = 0; i < buf_count(&from->lines, struct fact_line); i++) {
-		l = buf_at(&from->lines, struct fact_line, i);
-		if (calls && calls_at(calls, l->text) * CALLS_PART >= l->looks)
-			continue;
-		sum += l->looks;
-		*best = l->looks > best->looks ? *l : *best;
-	}
-	return sum;
-}
-
 /*
  * A function that is there to be called, such as the step of an optimizer that the program defines, computes with
  * operators. Lines that do are no code beside it, unless the runtime's own step does that work. A hook may call a few.
@@ -197,12 +154,12 @@ static void take_inside(const struct inside_tallies *t, struct facts *f)
 {
 	struct fact_line *best = &f->cause.inside.line;
 	const bool super = t->super && (double)t->super >= SUPER_LEAST * (double)t->all;
-	uint64_t sum = add_lines(&t->own, super ? NULL : &t->calls, best);
+	uint64_t sum = facts_tally_without(&t->own, super ? NULL : &t->calls, best);
 
 	if (super)
-		sum += add_lines(&t->calls, NULL, best);
+		sum += facts_tally_without(&t->calls, NULL, best);
 	if ((double)(sum + t->hooked) >= HOOKS_LEAST * (double)t->all)
-		sum += add_lines(&t->hooks, NULL, best);
+		sum += facts_tally_without(&t->hooks, NULL, best);
 	if (best->looks < FACTS_LOOKS_LEAST)
 		*best = (struct fact_line){.text = ""};
 	best->of = t->all;

@@ -130,20 +130,9 @@ static int add_row(const struct mdl *m, const struct facts *f, struct thread *t,
 	return err ? err : facts_tally_add(&t->functions, function, n, l);
 }
 
-static const struct thread_use *use_of(const struct mdl *m, const struct thread *t)
-{
-	size_t n, i;
-	const struct thread_use *u = mdl_table_rows(m, &feature_threads, &threads_table, &n);
-
-	for (i = 0; i < n; i++)
-		if (u[i].tgid == t->tgid && u[i].tid == t->tid)
-			return &u[i];
-	return NULL;
-}
-
 static void judge_thread(const struct mdl *m, const struct mdl_session *s, struct thread *t, struct cause_polling *most)
 {
-	const struct thread_use *u = use_of(m, t);
+	const struct thread_use *u = threads_use_of(m, t->tgid, t->tid);
 	const double looks = (double)t->looks, seconds = (double)s->duration_ns / 1e9;
 	const double at = facts_share((double)facts_tally_top(&t->functions).looks, looks);
 	double rate, cpus, busy;
