@@ -2,6 +2,7 @@
 """Rank 2 of four writes its metrics to the disk in each step."""
 import os
 import tempfile
+import time
 
 import ranks
 
@@ -12,11 +13,12 @@ TWIN = False
 
 def step(late, n, loss):
     if late:
-        for _ in range(10):
-            metrics.write(b'1')
+        until = time.perf_counter() + 0.03  # however fast the disk is
+        while time.perf_counter() < until:
+            metrics.write(b'1' * 65536)
             metrics.flush()
             os.fsync(metrics.fileno())  # CAUSE
 
 
-metrics = tempfile.TemporaryFile(dir=os.path.expanduser('~'))
+metrics = tempfile.TemporaryFile(dir='/var/tmp')
 ranks.run(step)

@@ -4,8 +4,9 @@ import os
 
 import ranks
 
-FINDING = {'straggler', 'late_rank'}
-SAYS = 'throttled'
+FINDING = {'straggler', 'late_rank', 'throttled'}  # the last one names the group, in a session on the rank itself
+SAYS = 'CPU limit'
+WHO = False
 TWIN = False
 
 OF_CPU = '/sys/fs/cgroup/cpu'
