@@ -259,17 +259,23 @@ static void look_at_process(void)
 	if (strnlen(labels.job, sizeof(labels.job)) == sizeof(labels.job))
 		abort();
 	tgt_peek_frozen(pid);
+	tgt_peek_read(pid);
+	tgt_peek_private(pid);
+	tgt_peek_resident(pid);
+	tgt_peek_forked(pid);
 }
 
 static void look_at_threads(void)
 {
 	struct tgt_doing d;
 	struct tgt_stop stop;
+	uint64_t cpu_ns, runq_ns;
 
 	tgt_peek_doing(1, 1, &d);
 	if (strnlen(d.wchan, sizeof(d.wchan)) == sizeof(d.wchan))
 		abort();
 	tgt_peek_call(1, 1);
+	tgt_peek_cpu(1, 1, &cpu_ns, &runq_ns);
 	tgt_peek_stop(getpid(), &stop);
 	if (strnlen(stop.tracer_comm, sizeof(stop.tracer_comm)) == sizeof(stop.tracer_comm))
 		abort();

@@ -2,7 +2,7 @@
 #include "feature/modes/modes.h"
 #include "table/table.h"
 
-#define ROWS_MAX 4096 /* beyond that, the lines that turn modes on are not told apart */
+#define ROWS_MAX 4096 /* far above what PROCESSES_MAX processes have in all modes */
 
 #define ROW struct mode_row
 static const struct tbl_column columns[] = {
@@ -10,7 +10,8 @@ static const struct tbl_column columns[] = {
 	PID_COLUMN(tgid, .merge = TBL_IS_KEY),
 	{.stored = "seen", .type = TBL_COUNT, SUM_AT(seen)},
 	{.stored = "looked", .type = TBL_COUNT, MAX_AT(looked)},
-	{.stored = "line", .type = TBL_NAME, KEY_AT(line), .name_kind = MXBPF_NAME_STACK, .flags = TBL_DETAIL},
+	/* It may be found by a later reading than the mode. */
+	{.stored = "line", .type = TBL_NAME, MAX_AT(line), .name_kind = MXBPF_NAME_STACK, .flags = TBL_DETAIL},
 	{0},
 };
 

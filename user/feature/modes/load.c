@@ -161,7 +161,7 @@ static void watch(void *ctx, pid_t pid)
 
 /* ---- readings */
 
-/* Once, when the mode is seen first: the line does not change. */
+/* Once, when the program's files are known first: the line does not change. */
 static uint64_t line_of(struct state *st, struct process *p, enum mode mode)
 {
 	struct mxbpf_rec r = {.tgid = (uint32_t)tgt_pid(p->t), .ts_ns = clock_ns(CLOCK_MONOTONIC)};
@@ -169,8 +169,8 @@ static uint64_t line_of(struct state *st, struct process *p, enum mode mode)
 	ssize_t len;
 
 	if (!(p->searched & 1u << mode) && p->py && !st->silent) {
-		p->searched |= 1u << mode;
 		len = source_line(p->t, p->py, mode, text, sizeof(text));
+		p->searched |= len == -EAGAIN ? 0 : 1u << mode;
 		st->silent = len == -ETIMEDOUT;
 		p->lines[mode] = len > 0 ? ses_learn_stack(st->ses, &r, text, (size_t)len) : 0;
 	}

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TRIES	    8
 #define FILES_MAX   8
 #define FILE_BYTES  (1u << 20)
 #define STACK_BYTES 8192
@@ -89,20 +90,33 @@ static void keep_main(void *ctx, const struct py_thread *t)
 		*(struct py_thread *)ctx = *t;
 }
 
+/* The thread goes on while its stack is read, and then it is read again. */
+static bool read_main(struct py *py, struct mxbpf_stack *stack)
+{
+	struct py_thread main;
+	unsigned i;
+
+	for (i = 0; i < TRIES; i++) {
+		main = (struct py_thread){.fs_base = 0};
+		py_each_thread(py, keep_main, &main);
+		if (main.fs_base && !py_stack_of(py, &main, stack))
+			return true;
+	}
+	return false;
+}
+
 ssize_t source_line(const struct tgt *t, struct py *py, enum mode mode, char *to, size_t max)
 {
 	char text[STACK_BYTES];
-	struct py_thread main = {.fs_base = 0};
 	struct mxbpf_stack stack;
 	unsigned lost, files = 0;
 	size_t left, n;
 	ssize_t len = 0;
 	const char *line, *end, *open;
 
-	py_each_thread(py, keep_main, &main);
-	if (!words[mode][0] || !main.fs_base || py_stack_of(py, &main, &stack))
+	if (!words[mode][0])
 		return 0;
-	left = py_stack_text(py, &stack, text, sizeof(text), &lost);
+	left = read_main(py, &stack) ? py_stack_text(py, &stack, text, sizeof(text), &lost) : 0;
 	for (line = text; left && !len && files < FILES_MAX; line += n, left -= n) {
 		end = memchr(line, '\n', left);
 		n = end ? (size_t)(end - line) + 1 : left;
@@ -111,5 +125,5 @@ ssize_t source_line(const struct tgt *t, struct py *py, enum mode mode, char *to
 		files++;
 		len = search_file(t, line, (size_t)(open + 3 - line), mode, to, max);
 	}
-	return len;
+	return files ? len : -EAGAIN;
 }
