@@ -10,6 +10,20 @@
 
 const volatile __u32 cfg_tgid;
 
+/* Since Linux 5.16 the state has a struct of its own, and since 6.16 it is behind the task. */
+static __always_inline __u32 task_mxcsr(struct task_struct *task)
+{
+	struct fpu *fpu;
+
+	if (!bpf_core_type_exists(struct fpstate))
+		return 0;
+	if (bpf_core_field_exists(task->thread.fpu))
+		fpu = (void *)task + bpf_core_field_offset(task->thread.fpu);
+	else
+		fpu = (void *)task + bpf_core_type_size(struct task_struct);
+	return BPF_CORE_READ(fpu, fpstate, regs.fxsave.mxcsr);
+}
+
 SEC("iter/task") int each_task(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
@@ -23,6 +37,7 @@ SEC("iter/task") int each_task(struct bpf_iter__task *ctx)
 	if (!at || bpf_probe_read_kernel(&r, sizeof(r), at))
 		return 0;
 	o.tid = task_number(task);
+	o.mxcsr = task_mxcsr(task);
 	o.fs_base = BPF_CORE_READ(task, thread.fsbase);
 	o.r[0] = r.ax;
 	o.r[1] = r.dx;

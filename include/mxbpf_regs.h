@@ -12,7 +12,7 @@
 
 struct mxbpf_regs {
 	__u32 tid;
-	__u32 pad;
+	__u32 mxcsr;   /* of the floating-point unit, at the last switch to another thread; 0: not known */
 	__u64 fs_base; /* base address of the thread's local variables */
 	__u64 r[MXBPF_REGS];
 };

@@ -15,7 +15,7 @@
 #define MXBPF_FRAMES_MAX   (MXBPF_THREAD_SLOTS * MXBPF_SLOT_FRAMES) /* open spans per thread */
 #define MXBPF_RANGES_DEEP                                                                                              \
 	(MXBPF_FRAMES_MAX - 8) /* ranges that would be deeper leave room for calls, if none is popped */
-#define MXBPF_SLOTS_DEEP 410   /* slots for frames beyond the first 32 of a thread, shared by all threads */
+#define MXBPF_SLOTS_DEEP 384   /* slots for frames beyond the first 32 of a thread, shared by all threads */
 #define MXBPF_SLOTS_MAX	 (MXBPF_THREADS_MAX + MXBPF_SLOTS_DEEP)
 #define MXBPF_KEYS_MAX	 16384 /* open spans that end by key */
 
@@ -30,6 +30,8 @@ struct mxbpf_account_start {
 /* In frame.flags: */
 #define MXBPF_FRAME_SLICED  (1u << 10) /* the probe at its start is of a slice */
 #define MXBPF_FRAME_KEYLESS (1u << 11) /* its key has not come yet, see row.key_later */
+
+#define MXBPF_FRAME_REGS 4
 
 struct mxbpf_frame {
 	__u64 start_ns;
@@ -59,6 +61,9 @@ struct mxbpf_frame {
 	/* See struct mxbpf_span. Only set if these details were asked for. */
 	__u64 args_id, stack_id, seq, origin, layer_id;
 	__u64 custom_id; /* the program's part of a custom operator: name id of the type */
+	/* The first registers that pass arguments of an operator with tensors: rdi, rsi, rdx, rcx; else the first is 0
+	 */
+	__u64 regs[MXBPF_FRAME_REGS];
 	struct mxbpf_account_start began;
 	struct mxbpf_account_nested nested; /* sum of the accounts of spans directly nested in this one */
 	/*
@@ -68,7 +73,7 @@ struct mxbpf_frame {
 	 */
 	struct mxbpf_span twin;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 496);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 528);
 
 /*
  * Map `counter_starts`, by slot: the values of the thread's perf events at the start of each of the slot's frames.

@@ -73,8 +73,25 @@ struct mm_struct {
 	unsigned long exec_vm;
 };
 
+struct fxregs_state {
+	__u32 mxcsr;
+};
+
+union fpregs_state {
+	struct fxregs_state fxsave;
+};
+
+struct fpstate {
+	union fpregs_state regs;
+};
+
+struct fpu {
+	struct fpstate *fpstate;
+};
+
 struct thread_struct {
 	unsigned long fsbase;
+	struct fpu fpu;
 };
 
 struct rq {

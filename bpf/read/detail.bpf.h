@@ -11,12 +11,25 @@
 #include "read/seq.bpf.h"
 #include "read/stack.bpf.h"
 
+/* Keeps where the tensors of an operator are, which user space looks at while it runs. */
+static __always_inline void regs_open(struct pt_regs *ctx, struct mxbpf_frame *f, const volatile struct mxbpf_row *row)
+{
+	f->regs[0] = 0;
+	if (!(row->details & MXBPF_DETAIL_ARGS) || row->outputs_off)
+		return;
+	f->regs[0] = ctx->di;
+	f->regs[1] = ctx->si;
+	f->regs[2] = ctx->dx;
+	f->regs[3] = ctx->cx;
+}
+
 /* Reads the details of f, which opens. `parent` is the frame that it opens in, or NULL. */
 static __always_inline void detail_open(struct pt_regs *ctx, struct mxbpf_thread *t, struct mxbpf_frame *f,
 					struct mxbpf_frame *parent, const volatile struct mxbpf_row *row)
 {
 	const __u8 details = cfg_details & row->details;
 
+	regs_open(ctx, f, row);
 	if (!cfg_details)
 		return;
 	if (row->outputs_off)

@@ -3,6 +3,7 @@
  * it. */
 
 #include "base/exception.h"
+#include "feature/inputs/inputs.h"
 #include "feature/modes/modes.h"
 #include "feature/threads/threads.h"
 #include "findings_feed.h"
@@ -178,6 +179,53 @@ static void test_inside(void)
 	}
 }
 
+/* Looks at an operator with inputs of some size, which have 1000 elements for each of `thousands`. */
+static void inputs_are(uint64_t op, uint64_t sizes, const char *text, uint64_t n, uint64_t each_ns, uint64_t thousands,
+		       uint64_t denormal, uint64_t flushed)
+{
+	const struct input_row r = {.tgid = PID,
+				    .name_id = op,
+				    .sizes = sizes,
+				    .looks = n,
+				    .elapsed_ns = n * each_ns / 2,
+				    .valued = n,
+				    .denormal = denormal,
+				    .flushed = flushed,
+				    .elements = thousands * 1000};
+
+	name(sizes, MXBPF_NAME_STACK, text);
+	CHECK(!mdl_table_add(model, &feature_inputs, &inputs_table, &r));
+}
+
+static void test_inputs(void)
+{
+	TEST("denormal values are found where they cost time: not in copies, and not if the processor takes them as 0")
+	{
+		begin_loop(MXBPF_PART_OPERATOR, 100);
+		operators(100, MS, 0, 0);
+		inputs_are(7, 700, "float[9, 9]", 10, MS, 1, 6, 0);
+		CHECK(!strcmp(found(), "denormal_values") &&
+		      is_evidence("6 of 10 looks at these operators found such values, for example in float[9, 9]"));
+		begin_loop(MXBPF_PART_OPERATOR, 100);
+		operators(100, MS, 0, 0);
+		inputs_are(7, 700, "float[9, 9]", 10, MS, 1, 6, 6);
+		CHECK(strcmp(found(), "denormal_values") != 0);
+	}
+	TEST("sizes are slow if each element takes longer than with others, and than memory does")
+	{
+		begin_loop(MXBPF_PART_OPERATOR, 100);
+		operators(100, MS, 0, 0);
+		inputs_are(7, 701, "float[50]", 9, 10 * MS, 100, 0, 0);
+		inputs_are(7, 702, "float[64]", 3, MS / 10, 100, 0, 0);
+		CHECK(!strcmp(found(), "slow_sizes") && says("float[50]"));
+		begin_loop(MXBPF_PART_OPERATOR, 100);
+		operators(100, MS, 0, 0);
+		inputs_are(7, 701, "float[50]", 9, 10 * MS, 10000, 0, 0);
+		inputs_are(7, 702, "float[64]", 3, MS / 10, 100, 0, 0);
+		CHECK(strcmp(found(), "slow_sizes") != 0);
+	}
+}
+
 /* 40 readings, a MiB more in each: of all memory, or of what a process has for itself. */
 static void memory_rises(uint32_t pid, bool all)
 {
@@ -231,6 +279,7 @@ int main(void)
 {
 	test_alone();
 	test_inside();
+	test_inputs();
 	test_kept();
 	UNIT_MAIN_END;
 }

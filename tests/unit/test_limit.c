@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "feature/lines/lines.h"
 #include "feature/lines/load_network.h"
-#include "feature/modes/modes.h"
+#include "feature/inputs/inputs.h"
 #include "feature/neighbours/read.h"
 #include "model/feature.h"
 #include "model/model.h"
@@ -139,25 +139,25 @@ static void test_model(void)
 
 static void test_tables(void)
 {
-	struct tbl network = {.def = &network_table}, modes = {.def = &modes_table};
+	struct tbl network = {.def = &network_table}, inputs = {.def = &inputs_table};
 	struct mxbpf_network n = {.h = {.tgid = 1}, .flights = 1};
-	struct mode_row line = {.tgid = 1, .seen = 1};
+	struct input_row input = {.tgid = 1, .looks = 1};
 	const struct mxbpf_network *last;
 	bool added;
 
-	TEST("any number of ends of connections, or of lines that turn a mode on, takes a limited number of rows")
+	TEST("any number of ends of connections, or of sizes of inputs, takes a limited number of rows")
 	{
 		for (n.address = n.peer = 1; n.address < MIB / 16; n.address++, n.peer++) {
-			line.line = n.address;
-			CHECK(tbl_add(&network, &n, &added) && tbl_add(&modes, &line, &added));
+			input.sizes = n.address;
+			CHECK(tbl_add(&network, &n, &added) && tbl_add(&inputs, &input, &added));
 		}
 		CHECK(tbl_count(&network) == network_table.max_rows + 1 &&
-		      tbl_count(&modes) == modes_table.max_rows + 1);
+		      tbl_count(&inputs) == inputs_table.max_rows + 1);
 		last = tbl_at(&network, tbl_count(&network) - 1);
 		CHECK(!last->address && !last->peer && last->flights == n.address - 1 - network_table.max_rows);
 	}
 	tbl_fini(&network);
-	tbl_fini(&modes);
+	tbl_fini(&inputs);
 }
 
 /* ---- processes */

@@ -18,6 +18,7 @@
 #include "feature/machine/machine.h"
 #include "feature/marks/marks.h"
 #include "feature/memory/memory.h"
+#include "feature/inputs/inputs.h"
 #include "feature/modes/modes.h"
 #include "feature/neighbours/neighbours.h"
 #include "feature/omp/omp.h"
@@ -68,6 +69,7 @@ const struct mdl_feature *const mdl_features[] = {
 	&feature_resident,
 	&feature_threads,
 	&feature_modes,
+	&feature_inputs,
 	NULL,
 	/* clang-format on */
 };

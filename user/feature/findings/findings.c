@@ -25,6 +25,7 @@ const struct finding_cause finding_causes[] = {
 	{make_network, rules_network},
 	{make_pinned, rules_pinned},
 	{make_gil, rules_gil},
+	{make_inputs, rules_inputs},
 	{NULL, NULL},
 };
 /* clang-format on */

@@ -560,9 +560,11 @@ static void slow_say(const struct facts *f, struct buf *b)
 
 	if (f->slow.every)
 		snprintf(every, sizeof(every), ", about every %" PRIu64 "th,", f->slow.every);
-	buf_printf(b, "%" PRIu64 " of %" PRIu64 " iterations%s take %s instead of %s; most of the difference is %s",
-		   f->slow.n, f->loop.complete, every, fmt_ns(f->slow.median_ns, slow),
-		   fmt_ns(f->loop.median_ns, usual),
+	buf_printf(b, "%" PRIu64 " of %" PRIu64 " iterations%s take %s instead of %s", f->slow.n, f->loop.complete,
+		   every, fmt_ns(f->slow.median_ns, slow), fmt_ns(f->loop.median_ns, usual));
+	if (f->partial) /* their calls were not probed */
+		return;
+	buf_printf(b, "; most of the difference is %s",
 		   f->slow.part != MXBPF_PART_OUTSIDE ? more[f->slow.part]
 		   : f->unprobed		      ? "your Python code or calls that are not probed"
 		   : f->python			      ? more[f->slow.part]

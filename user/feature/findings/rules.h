@@ -32,6 +32,7 @@ CAUSE(exceptions);
 CAUSE(network);
 CAUSE(pinned);
 CAUSE(gil);
+CAUSE(inputs);
 int make_late(struct mdl *m, const struct mdl_session *s, struct facts *f); /* its rules are among the common ones */
 
 /* rules_cpus.c */

@@ -5,6 +5,7 @@
  * is read from /proc and from the memory of the processes while they run: nothing is stopped. A stack that changes
  * while it is read shows up as one that cannot be read, because each code object is checked by its print.
  */
+#include "feature/inputs/load.h"
 #include "feature/lines/lines.h"
 #include "feature/lines/load_faults.h"
 #include "feature/lines/load_native.h"
@@ -32,6 +33,7 @@
 #include "python/python.h"
 
 #define COLLECTOR_MS   5    /* between two looks at a garbage collector, which cost one read each */
+#define INPUTS_ROUNDS  5    /* of looks at the collector, to one at inputs */
 #define REFRESH_LOOKS  10   /* looks until the children are listed again */
 #define PROCESSES_MAX  32   /* of one job; others are not looked at */
 #define RANKS_MAX      32   /* other ranks of the job and their workers, in addition */
@@ -56,6 +58,13 @@ struct process {
 	struct resident_reader memory;
 };
 
+/* The innermost call that is open on a thread. */
+struct open {
+	struct mxbpf_frame frame;
+	uint32_t tgid;
+	const struct ses_build *build; /* borrowed */
+};
+
 struct state {
 	struct session *ses; /* NULL: the thread is not started, or has ended */
 	pthread_t thread;
@@ -66,11 +75,13 @@ struct state {
 	struct touches *touches;     /* NULL: no process with Python was found yet, or page faults cannot be sampled */
 	bool touches_tried;
 	struct network *network;
+	struct inputs *inputs;
 	struct hash frames; /* (tid, tgid) -> 1 + place in opens, of the present look */
-	struct buf opens;   /* struct mxbpf_frame, the innermost of each thread */
+	struct buf opens;   /* struct open */
 	struct buf recs;    /* of the present look */
 	char text[PARTS_MAX * TEXT_BYTES];
 	/* of the present process */
+	const struct ses_build *build;
 	struct process *at;
 	uint64_t at_ns; /* when its stack, or that of its thread, was read */
 	struct py_thread threads[64];
@@ -251,15 +262,16 @@ static void on_open(void *ctx, const struct att_open *o)
 {
 	struct state *l = ctx;
 	uint64_t *at = hash_put(&l->frames, o->frame->tid, o->tgid);
+	const struct open open = {*o->frame, o->tgid, l->build};
 
 	if (!at)
 		return;
-	if (!*at && buf_put(&l->opens, o->frame, sizeof(*o->frame)))
+	if (!*at && buf_put(&l->opens, &open, sizeof(open)))
 		return;
 	if (*at)
-		*buf_at(&l->opens, struct mxbpf_frame, *at - 1) = *o->frame; /* outer ones come first */
+		*buf_at(&l->opens, struct open, *at - 1) = open; /* outer ones come first */
 	else
-		*at = buf_count(&l->opens, struct mxbpf_frame);
+		*at = buf_count(&l->opens, struct open);
 }
 
 /* The main thread, which is the oldest one, always has a place. */
@@ -369,7 +381,7 @@ static void note_look(struct state *l, pid_t tid, bool is_main, uint8_t handles,
 				   .of = (uint32_t)l->at->of};
 	struct mxbpf_look single = {.h = {.kind = MXBPF_LOOK, .size = sizeof(single), .tgid = (uint32_t)l->at->pid}};
 	struct tgt_call call;
-	struct mxbpf_frame *f;
+	const struct mxbpf_frame *f;
 	uint64_t *at;
 
 	r.h.ts_ns = l->at_ns;
@@ -385,7 +397,7 @@ static void note_look(struct state *l, pid_t tid, bool is_main, uint8_t handles,
 	}
 	at = hash_get(&l->frames, r.tid, r.h.tgid);
 	if (at) {
-		f = buf_at(&l->opens, struct mxbpf_frame, *at - 1);
+		f = &buf_at(&l->opens, struct open, *at - 1)->frame;
 		r.cls = f->cls;
 		r.name_id = f->name_id;
 		single.flags |= f->cls ? MXBPF_LOOK_CALL : 0;
@@ -490,16 +502,39 @@ static void look_at_native(void *ctx, pid_t tid, const char *text, size_t len)
 	note_look(l, tid, tid == l->at->pid, 0, lines_shorten(l->text, len));
 }
 
-static void lines_look(struct state *l, bool last)
+/* The inputs of the operators that run in the processes which are looked at. */
+static void look_at_inputs(struct state *l)
 {
-	const struct ses_build *b;
-	unsigned i, k;
+	const struct open *o;
+	const struct process *p;
+	size_t i;
 
+	for (i = 0; i < buf_count(&l->opens, struct open); i++) {
+		o = buf_at(&l->opens, const struct open, i);
+		p = lines_find(l, (pid_t)o->tgid);
+		if (p && p->tgt && !tgt_gone(p->tgt))
+			inputs_look(l->inputs, p->tgt, &o->build->of->plan, &o->frame);
+	}
+}
+
+static void look_at_opens(struct state *l)
+{
 	hash_fini(&l->frames);
 	l->frames = (struct hash){0};
-	l->opens.len = l->recs.len = 0;
-	SES_EACH_BUILD(l->ses, b)
-	att_open_on_threads(b->att, on_open, l);
+	l->opens.len = 0;
+	SES_EACH_BUILD(l->ses, l->build)
+	att_open_on_threads(l->build->att, on_open, l);
+	look_at_inputs(l);
+}
+
+static void lines_look(struct state *l, bool last)
+{
+	unsigned i, k;
+
+	l->recs.len = 0;
+	look_at_opens(l);
+	if (inputs_take(l->inputs, &l->recs))
+		l->recs.len = 0; /* without memory a look is lost, which is one in many */
 	for (i = 0; i < l->nprocesses; i++) {
 		l->at = l->processes[i];
 		l->nthreads = 0;
@@ -523,16 +558,31 @@ static void lines_look(struct state *l, bool last)
 		ses_keep(l->ses, l->recs.data, l->recs.len, 0);
 }
 
-/* Looks at the collectors until the next look at the lines. Returns false at the end. */
+/* Slices are a small part of the time, so that each look in one counts. */
+static bool sees_opens(const struct state *l, unsigned round)
+{
+	const struct ses_build *b;
+
+	if (!l->ses->o->slices)
+		return round % INPUTS_ROUNDS == 0;
+	SES_EACH_BUILD(l->ses, b)
+	if (att_slice_state(b->att) == ATT_SLICE_OPEN)
+		return true;
+	return false;
+}
+
+/* Looks at the collectors, and at inputs, until the next look at the lines. Returns false at the end. */
 static bool lines_wait(struct state *l, uint64_t ns)
 {
 	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + ns;
 	struct pollfd end = {.fd = l->wake, .events = POLLIN};
-	unsigned i;
+	unsigned i, round;
 
-	while (clock_ns(CLOCK_MONOTONIC) < until_ns) {
+	for (round = 1; clock_ns(CLOCK_MONOTONIC) < until_ns; round++) {
 		if (poll(&end, 1, COLLECTOR_MS))
 			return false;
+		if (sees_opens(l, round))
+			look_at_opens(l);
 		for (i = 0; i < l->nprocesses; i++) {
 			l->at = l->processes[i];
 			look_at_collector(l);
@@ -564,8 +614,9 @@ static int lines_start(struct session *ses, struct err *e)
 	l->ses = ses;
 	l->ranks = ranks_new(ses_root(ses), ses->targets[0].plan.adp);
 	l->network = network_new();
+	l->inputs = inputs_new(ses);
 	l->wake = eventfd(0, EFD_CLOEXEC);
-	err = l->wake < 0 ? -errno : thread_start(&l->thread, lines_run, l);
+	err = l->wake < 0 ? -errno : !l->inputs ? -ENOMEM : thread_start(&l->thread, lines_run, l);
 	if (!err)
 		return 0;
 	l->ses = NULL;
@@ -573,6 +624,7 @@ static int lines_start(struct session *ses, struct err *e)
 		close(l->wake);
 	ranks_free(l->ranks);
 	network_free(l->network);
+	inputs_free(l->inputs);
 	return err_set(e, ERR_RUNTIME, err, "cannot start the thread that samples lines of Python: %s", strerror(-err));
 }
 
@@ -594,6 +646,7 @@ static void lines_end(struct session *ses)
 	ranks_free(l->ranks);
 	touches_free(l->touches);
 	network_free(l->network);
+	inputs_free(l->inputs);
 	hash_fini(&l->frames);
 	buf_fini(&l->opens);
 	buf_fini(&l->recs);

@@ -2,8 +2,6 @@
 #include "feature/modes/modes.h"
 #include "table/table.h"
 
-#define ROWS_MAX 4096 /* far above what PROCESSES_MAX processes have in all modes */
-
 #define ROW struct mode_row
 static const struct tbl_column columns[] = {
 	{.stored = "mode", .type = TBL_COUNT, KEY_AT(mode), .limit = MODES - 1},
@@ -17,7 +15,6 @@ static const struct tbl_column columns[] = {
 
 const struct tbl_def modes_table = {.name = "modes",
 				    .row_bytes = sizeof(struct mode_row),
-				    .max_rows = ROWS_MAX,
 				    .of_process = true,
 				    .columns = columns};
 

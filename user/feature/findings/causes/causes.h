@@ -177,7 +177,33 @@ struct cause_gil {
 	struct fact_line line; /* of those that run */
 };
 
+/* inputs.c: operators that compute with denormal values. tgid 0: there are none. */
+struct cause_values {
+	uint32_t tgid;
+	unsigned operators;
+	double share;
+	uint64_t looks, of;	       /* looks at these operators that found such values, and all */
+	struct fact_operator operator; /* the one that takes the most time */
+	char sizes[FACTS_LINE_BYTES];
+	struct fact_line line;
+};
+
+/* inputs.c: an operator that is slow for inputs of these sizes. tgid 0: there is none. */
+struct cause_sizes {
+	uint32_t tgid;
+	unsigned operators;	    /* that are slow for their sizes */
+	double share, times;	    /* share: of all of them; times: as long for each element as with other sizes */
+	uint64_t looks, of;	    /* looks at the operator that met the sizes, and all */
+	uint64_t call_ns, other_ns; /* a call with these sizes, and one with others, on average */
+	uint64_t self_ns;	    /* of calls with these sizes */
+	struct fact_operator operator;
+	char sizes[FACTS_LINE_BYTES];
+	struct fact_line line;
+};
+
 struct cause_facts {
+	struct cause_values values;
+	struct cause_sizes sizes;
 	struct cause_gil gil;
 	struct pinned_facts pinned;
 	struct network_facts network;
