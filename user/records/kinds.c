@@ -542,11 +542,13 @@ bool kind_track(const struct mxbpf_rec *r, struct kind_track *track)
 	return true;
 }
 
+/* Times keep their order: those that are too large become the largest one. */
 static void shift(void *at, uint64_t by_ns)
 {
 	uint64_t *ns = at;
 
-	*ns += *ns ? by_ns : 0;
+	if (*ns)
+		*ns = *ns > UINT64_MAX - by_ns ? UINT64_MAX : *ns + by_ns;
 }
 
 static void shift_cells(struct mxbpf_table *t, uint64_t by_ns)
