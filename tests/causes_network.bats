@@ -16,6 +16,6 @@ judge() { python3 "$REPO/tests/causes/run.py" --seconds 4 "$@"; }
 	judge rank_dead rank_mismatch rank_leaves rank_stopped
 }
 
-@test "a slow network between ranks, and ranks or threads that share one CPU by their affinity, are findings" {
-	judge rank_link rank_pinned pinned_threads
+@test "a network between ranks that is slow or loses packets, and ranks or threads that share one CPU by their affinity, are findings" {
+	judge rank_link rank_loss rank_pinned pinned_threads
 }

@@ -128,6 +128,7 @@ void rules_resident_say(const struct facts *f, struct buf *b)
 
 void rules_resident_evidence(const struct facts *f, struct buf *b)
 {
+	const struct cause_varied *v = &f->cause.varied;
 	char bytes[24];
 
 	rules_put_grown(f, b);
@@ -135,4 +136,9 @@ void rules_resident_evidence(const struct facts *f, struct buf *b)
 	if (f->grown_owner.live_bytes > f->resident.grown_bytes / OWNER_PART)
 		buf_printf(b, "; %s has %s alive", f->grown_owner.text,
 			   fmt_bytes((uint64_t)f->grown_owner.live_bytes, bytes));
+	if (v->tgid && v->tgid == f->resident.tgid)
+		buf_printf(b,
+			   "; %.*s met %" PRIu64 " different sizes of inputs in %" PRIu64
+			   " looks, and oneDNN keeps what it prepares for each",
+			   (int)v->operator.len, v->operator.name, v->sizes, v->looks);
 }

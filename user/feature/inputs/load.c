@@ -14,6 +14,7 @@
 
 #include "attach/regs.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "mxbpf_args.h"
 
 #define TENSORS_MAX 4	/* of a call, that are read */
@@ -23,6 +24,7 @@
 #define PLACE_BYTES 128
 #define DENORMAL_0  0x0040 /* MXCSR: inputs that are denormal count as 0 */
 #define THREADS_MAX 64
+#define TEXTS_MAX   1024
 
 /* Indexes of words of a tensor object that is read up to its key set. */
 enum {
@@ -52,6 +54,8 @@ struct inputs {
 	struct tbl found;
 	struct unit units[THREADS_MAX];
 	unsigned nunits;
+	struct hash texts; /* (hash of a text, process) -> its id */
+	unsigned ntexts;
 	int err;
 };
 
@@ -66,8 +70,10 @@ struct inputs *inputs_new(struct session *ses)
 
 void inputs_free(struct inputs *in)
 {
-	if (in)
+	if (in) {
 		tbl_fini(&in->found);
+		hash_fini(&in->texts);
+	}
 	free(in);
 }
 
@@ -240,6 +246,24 @@ static bool look_at_input(const struct tgt *t, const struct plan *plan, uint64_t
 	return true;
 }
 
+/* The id of the text of sizes. Some programs have new ones all the time, so only the first TEXTS_MAX are kept as texts.
+ */
+static uint64_t text_id(struct inputs *in, uint32_t tgid, const char *text, size_t len)
+{
+	const uint64_t hash = hash_text(HASH_SEED, text, len);
+	struct mxbpf_rec r = {.tgid = tgid, .ts_ns = clock_ns(CLOCK_MONOTONIC)};
+	uint64_t *id = hash_get(&in->texts, hash, tgid);
+
+	if (id)
+		return *id;
+	id = in->ntexts < TEXTS_MAX ? hash_put(&in->texts, hash, tgid) : NULL;
+	if (!id)
+		return hash | 1; /* ids of texts are odd */
+	in->ntexts++;
+	*id = ses_learn_stack(in->ses, &r, text, len);
+	return *id;
+}
+
 /* The time since the call began, without that in which its thread was ready and had no CPU. */
 static uint64_t elapsed(const struct input_row *row, const struct mxbpf_frame *f, uint64_t now)
 {
@@ -255,7 +279,6 @@ void inputs_look(struct inputs *in, const struct tgt *t, const struct plan *plan
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct input_row row = {.tgid = (uint32_t)tgt_pid(t), .name_id = f->name_id, .looks = 1};
-	struct mxbpf_rec r = {.tgid = row.tgid, .ts_ns = now};
 	const struct mxbpf_func_args *args;
 	char sizes[SIZES_BYTES];
 	unsigned i, n = 0;
@@ -274,7 +297,7 @@ void inputs_look(struct inputs *in, const struct tgt *t, const struct plan *plan
 		return;
 	row.elapsed_ns = elapsed(&row, f, now);
 	row.flushed = row.denormal && flushes(in, row.tgid, f->tid);
-	row.sizes = ses_learn_stack(in->ses, &r, sizes, len);
+	row.sizes = text_id(in, row.tgid, sizes, len);
 	if (!tbl_add(&in->found, &row, &added))
 		in->err = -ENOMEM;
 }

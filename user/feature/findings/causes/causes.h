@@ -201,8 +201,17 @@ struct cause_sizes {
 	struct fact_line line;
 };
 
+/* inputs.c: an operator that keeps what it prepares for each size of its inputs, and nearly always meets another one.
+ */
+struct cause_varied {
+	uint32_t tgid; /* 0: there is none */
+	uint64_t sizes, looks;
+	struct fact_operator operator;
+};
+
 struct cause_facts {
 	struct cause_values values;
+	struct cause_varied varied;
 	struct cause_sizes sizes;
 	struct cause_gil gil;
 	struct pinned_facts pinned;

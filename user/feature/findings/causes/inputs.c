@@ -30,6 +30,7 @@ struct operator
 {
 	uint32_t tgid;
 	uint64_t name_id, looks, valued, denormal; /* denormal: and not taken as 0 */
+	uint64_t rows;				   /* different sizes */
 	struct input_row denormals, sizes;	   /* the row with the most looks that had them; with the most looks */
 };
 
@@ -90,6 +91,7 @@ static int add_row(const struct mdl *m, struct buf *all, struct hash *index, con
 	}
 	o = buf_at(all, struct operator, * at - 1);
 	add_sat(&o->looks, r->looks);
+	o->rows++;
 	add_sat(&o->valued, r->valued);
 	if (r->denormal > r->flushed && !copies(m, r->name_id)) {
 		add_sat(&o->denormal, r->denormal - r->flushed);
@@ -279,6 +281,34 @@ static int make_sizes(struct mdl *m, const struct mdl_session *s, struct facts *
 	return name_id ? find_line(m, all, is_named, name_id, &v->line) : 0;
 }
 
+#define VARIED_LEAST 8	 /* looks */
+#define VARIED_PART  0.6 /* of them, met sizes of their own */
+
+/* Operators of oneDNN, which prepares code for each size. */
+static bool prepares(const struct mdl *m, uint64_t name_id)
+{
+	size_t len;
+	const char *name = mdl_name(m, name_id, &len);
+
+	return memmem(name, len, "mkldnn", 6) || memmem(name, len, "convolution", 11) || memmem(name, len, "onednn", 6);
+}
+
+static void make_varied(const struct mdl *m, struct facts *f, const struct buf *all)
+{
+	struct cause_varied *v = &f->cause.varied;
+	const struct operator* o;
+	size_t k;
+
+	for (k = 0; k < buf_count(all, struct operator); k++) {
+		o = buf_at(all, const struct operator, k);
+		if (o->looks < VARIED_LEAST || (double)o->rows < VARIED_PART * (double)o->looks ||
+		    o->looks <= v->looks || !prepares(m, o->name_id))
+			continue;
+		*v = (struct cause_varied){.tgid = o->tgid, .sizes = o->rows, .looks = o->looks};
+		v->operator= named(m, o->name_id);
+	}
+}
+
 int make_inputs(struct mdl *m, const struct mdl_session *s, struct facts *f)
 {
 	size_t n, i;
@@ -289,6 +319,7 @@ int make_inputs(struct mdl *m, const struct mdl_session *s, struct facts *f)
 
 	for (i = 0; i < n && !err; i++)
 		err = r[i].looks ? add_row(m, &all, &index, &r[i]) : 0;
+	make_varied(m, f, &all);
 	err = err ? err : make_values(m, s, f, &all);
 	err = err ? err : make_sizes(m, s, f, &all);
 	hash_fini(&index);

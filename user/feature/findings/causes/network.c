@@ -12,12 +12,12 @@
 #include "base/whole.h"
 #include "feature/lines/lines.h"
 
-#define LOOKS_LEAST  10
-#define FLIGHT_LEAST 0.3  /* of the looks; without a limit, data of a job on one machine is on its way in a few */
-#define RESENT_LEAST 0.01 /* of the segments */
-#define SENT_LEAST   500  /* segments */
-#define QUIET_SHARE  0.6  /* of the loop's time in the exchange, while its process */
-#define QUIET_CPUS   0.2  /* runs or waits for a CPU less than this */
+#define LOOKS_LEAST   10
+#define FLIGHT_LEAST  0.3   /* of the looks; without a limit, data of a job on one machine is on its way in a few */
+#define RESENT_LEAST  0.002 /* of the segments; a network that works loses almost none */
+#define RESENT_FEWEST 10    /* segments */
+#define QUIET_SHARE   0.6   /* of the loop's time in the exchange, while its process */
+#define QUIET_CPUS    0.2   /* runs or waits for a CPU less than this */
 
 static unsigned number_of(const struct mdl *m, uint32_t tgid)
 {
@@ -64,7 +64,7 @@ int make_network(struct mdl *m, const struct mdl_session *s, struct facts *f)
 
 static double resent_share(const struct network_facts *n)
 {
-	return n->sent < SENT_LEAST ? 0 : facts_share((double)n->resent, (double)n->sent);
+	return n->resent < RESENT_FEWEST ? 0 : facts_share((double)n->resent, (double)n->sent);
 }
 
 /* The loop's process neither computes nor waits for a CPU. */
@@ -133,7 +133,7 @@ static void network_evidence(const struct facts *f, struct buf *b)
 
 /* clang-format off */
 const struct finding_rule rules_network[] = {
-	{.key = "network", .all_records = true, .full_gpu = true, .explains = "exchange", .least = 0.3, .share = network_share,
+	{.key = "network", .all_records = true, .full_gpu = true, .explains = "exchange slow_iterations", .least = 0.3, .share = network_share,
 	 .say = network_say, .evidence = network_evidence, .next = "--pid PID --job",
 	 .advice = "Compare the rate with that of the link (ethtool, iperf3), look for limits and losses on its interfaces (tc -s qdisc, "
 		   "ip -s link), and let the ranks use the fast interface (GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME). Fewer bytes help as "
