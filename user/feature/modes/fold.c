@@ -13,10 +13,8 @@ static const struct tbl_column columns[] = {
 	{0},
 };
 
-const struct tbl_def modes_table = {.name = "modes",
-				    .row_bytes = sizeof(struct mode_row),
-				    .of_process = true,
-				    .columns = columns};
+const struct tbl_def modes_table = {
+	.name = "modes", .row_bytes = sizeof(struct mode_row), .of_process = true, .columns = columns};
 
 const struct mdl_feature feature_modes = {
 	.session = &modes_session,
