@@ -355,7 +355,8 @@ static double exchange_share(const struct facts *f)
 /* The loop waits for one rank, which lags. */
 static double straggler_share(const struct facts *f)
 {
-	const double share = f->last_rank ? exchange_share(f) : 0;
+	const double share =
+		f->last_rank && f->last_rank != f->loop.tgid ? exchange_share(f) : 0; /* it waits for others */
 
 	if (f->cause.late.tgid)
 		return share > f->cause.late.share ? share : f->cause.late.share;

@@ -112,7 +112,10 @@ static bool is_rank(const struct ranks *r, const struct tgt *other)
 				  same_but_for_digits(tgt_cmdline(other), tgt_cmdline(r->own)));
 }
 
-/* A worker of a rank has its environment, and a launcher may have that of its ranks. */
+/*
+ * A worker of a rank has its environment, and a launcher may have that of its ranks. So has a shell or another program
+ * that starts a rank, but it runs something else.
+ */
 static bool is_family(const struct ranks *r, pid_t pid)
 {
 	const pid_t parent = tgt_peek_parent(pid), own = tgt_pid(r->own);
@@ -120,6 +123,8 @@ static bool is_family(const struct ranks *r, pid_t pid)
 
 	if (parent == own || pid == tgt_peek_parent(own))
 		return true;
+	if (!tgt_peek_same_program(parent, own))
+		return false;
 	tgt_peek_labels(pid, &one);
 	tgt_peek_labels(parent, &other);
 	return one.rank >= 0 && one.rank == other.rank && one.rank_variable == other.rank_variable &&

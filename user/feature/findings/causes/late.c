@@ -225,15 +225,26 @@ static void count_rounds(const struct mdl *m, struct ranks *r)
 	}
 }
 
-#define LATE_LEAST  0.08 /* share of the rounds by which a rank is late more often than any other one */
-#define LATE_ERRORS 2.5	 /* standard errors of that difference */
-#define LATE_ROWS   3	 /* it comes so often, or takes a large part of the time */
-#define LATE_ALWAYS 0.4
+/* A rank alone has probes, so that it is late at times because of them. */
+static bool is_hindered(const struct ranks *r, unsigned k)
+{
+	unsigned i, unprobed = 0;
+
+	for (i = 0; i < r->n; i++)
+		unprobed += r->unprobed[i];
+	return k < r->n && unprobed && !r->unprobed[k];
+}
+
+#define LATE_LEAST    0.08 /* share of the rounds by which a rank is late more often than any other one */
+#define LATE_ERRORS   2.5  /* standard errors of that difference */
+#define PROBED_ERRORS 1.5  /* of that to a rank which is late because of its probes, too */
+#define LATE_ROWS     3	   /* it comes so often, or takes a large part of the time */
+#define LATE_ALWAYS   0.4
 
 /* The rounds in which a rank is late while another one waits, less the opposite, for the one with the least of them. */
 static double late_more(const struct ranks *r, unsigned a)
 {
-	double least = r->rounds, more, all;
+	double least = r->rounds, more, all, errors;
 	unsigned k;
 
 	for (k = 0; k < r->n; k++) {
@@ -241,7 +252,8 @@ static double late_more(const struct ranks *r, unsigned a)
 		all = (double)r->late[a][k] + (double)r->late[k][a];
 		if (k == a || !r->looks[k])
 			continue;
-		if (more <= 0 || more * more < LATE_ERRORS * LATE_ERRORS * all)
+		errors = is_hindered(r, k) ? PROBED_ERRORS : LATE_ERRORS;
+		if (more <= 0 || more * more < errors * errors * all)
 			return 0;
 		least = more < least ? more : least;
 	}
@@ -308,15 +320,7 @@ static int take_lines(const struct mdl *m, const struct ranks *r, unsigned late,
 	return err;
 }
 
-/* The share of the samples in which a rank is late because of the probes that it alone has. */
-static double own_cost(const struct facts *f, const struct ranks *r, unsigned late)
-{
-	unsigned k, unprobed = 0;
-
-	for (k = 0; k < r->n; k++)
-		unprobed += r->unprobed[k];
-	return late < r->n && unprobed && !r->unprobed[late] ? f->watching / (1 + f->watching) : 0;
-}
+#define HINDERED_LEAST 0.16 /* instead of LATE_LEAST: on a busy machine, reading the rank delays it, too */
 
 #define ROUNDS_LEAST 10
 
@@ -324,7 +328,7 @@ int late_find(const struct mdl *m, struct facts *f)
 {
 	struct ranks r = {.n = 0};
 	unsigned k, late = 0;
-	double share, most = 0;
+	double share, most = 0, least = LATE_LEAST;
 	int err = collect(m, f, &r);
 
 	count_rounds(m, &r);
@@ -334,8 +338,11 @@ int late_find(const struct mdl *m, struct facts *f)
 		late = share > most ? k : late;
 		most = share > most ? share : most;
 	}
-	most -= own_cost(f, &r, late);
-	if (most < LATE_LEAST || (r.rows[late] < LATE_ROWS && most < LATE_ALWAYS)) {
+	if (is_hindered(&r, late)) {
+		most -= f->watching / (1 + f->watching);
+		least = HINDERED_LEAST;
+	}
+	if (most < least || (r.rows[late] < LATE_ROWS && most < LATE_ALWAYS)) {
 		late = rank_of(&r, f->collective.late.tgid);
 		most = late < r.n && !f->last_rank ? f->collective.late.share : 0;
 	}
