@@ -579,20 +579,24 @@ static void share_by_calls(struct facts *f)
 	f->own_share = facts_least(f->own_share, outside - f->launch_share);
 }
 
-/* Waiting for the interpreter, unless no other thread runs: then it waits for something else, which is its own code. */
+/*
+ * Waiting for the interpreter, unless no other thread runs: then it waits for something else, which is its own code. A
+ * rank waits for the other ranks, also in calls that no slice has seen.
+ */
 static void take_own(struct facts *f, const struct tallies *t)
 {
 	const struct fact_line lock = facts_tally_top(&t->about[ABOUT_LOCK]);
 	const bool locked = t->held * 2 >= t->about[ABOUT_LOCK].of;
+	const bool exchanges = f->cause.late.judged && f->exchange_ns;
 	uint64_t own = looks_apart(t, &f->own_line);
 
 	f->launch_share = t->loop ? facts_share((double)(t->about[ABOUT_OWN].of - own + t->about[ABOUT_LIBRARY].of),
 						(double)t->loop)
 				  : 1;
-	own += locked ? 0 : t->about[ABOUT_LOCK].of;
+	own += locked || exchanges ? 0 : t->about[ABOUT_LOCK].of;
 	if (f->own_line.looks < FACTS_LOOKS_LEAST)
 		f->own_line = (struct fact_line){.text = ""};
-	f->own_line = !locked && lock.looks > f->own_line.looks ? lock : f->own_line;
+	f->own_line = !locked && !exchanges && lock.looks > f->own_line.looks ? lock : f->own_line;
 	f->own_line.of = own;
 	f->own_share = facts_share((double)own, (double)t->loop);
 	if (f->sliced)

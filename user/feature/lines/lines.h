@@ -28,7 +28,7 @@ const struct mxbpf_collector *lines_collectors(const struct mdl *m, size_t *n);
 
 /*
  * The innermost line of a stack that is neither of Python's own library nor of an installed package, nor in a function
- * that a package made from text; if there is none, the innermost line: "/path/train.py(12): step", or of a program
+ * that a package made from text, and that the process has not got from its parent; if there is none, the innermost line: "/path/train.py(12): step", or of a program
  * without Python "/path/train: step", *len bytes, not terminated. NULL: the stack is not known, or no line of it is.
  * Borrowed from the model.
  */

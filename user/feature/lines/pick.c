@@ -70,6 +70,12 @@ static enum origin origin_of(const char *line, size_t len)
 	return PROGRAM;
 }
 
+/* A process that was forked has the frames of its parent outside of its own. */
+static bool begins_process(const char *line, size_t len)
+{
+	return memmem(line, len, "multiprocessing/process.py(", 27) && memmem(line, len, "): _bootstrap", 13);
+}
+
 bool lines_is_program(const char *line, size_t len)
 {
 	return len && origin_of(line, len) == PROGRAM;
@@ -96,11 +102,13 @@ const char *lines_pick(const char *text, size_t left, size_t *len)
 		*len = end ? (size_t)(end - line) : left;
 		n = end ? *len + 1 : left;
 		origin = origin_of(line, *len);
-		if (origin <= found)
-			continue;
-		best = line;
-		best_len = *len;
-		found = origin;
+		if (origin > found) {
+			best = line;
+			best_len = *len;
+			found = origin;
+		}
+		if (begins_process(line, *len))
+			break;
 	}
 	*len = best_len;
 	return best;

@@ -83,7 +83,7 @@ int make_copied(struct mdl *m, const struct mdl_session *s, struct facts *f)
 		return -ENOMEM;
 	for (i = 0; (r = resident_at(m, i)); i++) {
 		by = copied_by(r, bytes);
-		if (by < EACH_LEAST || !has_touched(m, r->tgid, by))
+		if (by < EACH_LEAST || r->tgid == f->resident.tgid || !has_touched(m, r->tgid, by))
 			continue;
 		c->processes++;
 		add_sat(&c->bytes, (uint64_t)by);

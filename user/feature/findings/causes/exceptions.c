@@ -32,15 +32,15 @@ static bool naps(const struct mxbpf_agg_line *l)
 	return l->syscall == SYS_clock_nanosleep || l->syscall == SYS_nanosleep;
 }
 
-/* It handles an exception, and what it does then holds the loop up, or is to wait. */
-static bool handles(const struct facts *f, const struct mxbpf_agg_line *l)
+/* It handles an exception, and what it does then holds the loop up, or is to wait; a pool waits for results so, too. */
+static bool handles(const struct mdl *m, const struct facts *f, const struct mxbpf_agg_line *l)
 {
 	const char *name = exception_name(l->handles);
 	size_t i;
 
 	for (i = 0; name && i < sizeof(ways) / sizeof(ways[0]); i++)
 		if (!strcmp(name, ways[i]))
-			return naps(l) || l->tid == f->loop.tid;
+			return naps(l) || (l->tid == f->loop.tid && !facts_is_idle(m, l));
 	return name;
 }
 
@@ -63,7 +63,7 @@ static int sum_handling(const struct mdl *m, const struct facts *f, struct hash 
 				       .main = l[i].main,
 				       .rank = l[i].rank};
 		add_sat(&t->all, l[i].count);
-		if (!handles(f, &l[i]))
+		if (!handles(m, f, &l[i]))
 			continue;
 		add_sat(&t->handles, l[i].count);
 		add_sat(&t->naps, naps(&l[i]) ? l[i].count : 0);
@@ -90,7 +90,7 @@ static int find_handler(const struct mdl *m, const struct handling *t, struct fa
 	int err = 0;
 
 	for (i = 0; !err && i < n; i++) {
-		if (l[i].h.tgid != t->tgid || l[i].tid != t->tid || !handles(f, &l[i]))
+		if (l[i].h.tgid != t->tgid || l[i].tid != t->tid || !handles(m, f, &l[i]))
 			continue;
 		add_sat(&numbers[l[i].handles], l[i].count);
 		text = lines_of_program(m, l[i].stack_id, &len);

@@ -20,6 +20,7 @@
 #define SLEEPS_A_SEC  1000 /* a thread that naps so often polls */
 #define WAITS_A_SEC   2000 /* one that waits with a time limit, which also ends when something comes */
 #define NAPS_LEAST    0.2  /* of its samples: asleep so; it waits for the interpreter lock as well */
+#define WORKS_MOST    0.04 /* of its samples: asleep in other system calls, as a client that waits for answers */
 #define ASKS_LEAST    0.2  /* of its samples: in a function that asks; the line around it has the others */
 #define AT_LINE_LEAST 0.8  /* of its samples: in one function of the program, and in no call of the runtime */
 #define CPU_LEAST     0.25 /* of the time, on a CPU or waiting for one: a thread that does not sleep */
@@ -57,8 +58,8 @@ static const struct {
 
 struct thread {
 	uint32_t tgid, tid;
-	uint64_t looks, naps, waits,
-		asks;		      /* naps: asleep for a time; waits: asleep until something comes or a time is up */
+	/* naps: asleep for a time; waits: asleep until something comes or a time is up; works: for what it has asked */
+	uint64_t looks, naps, waits, asks, works;
 	struct facts_tally functions; /* of the program */
 	struct facts_tally lines;
 };
@@ -125,6 +126,8 @@ static int add_row(const struct mdl *m, const struct facts *f, struct thread *t,
 		t->naps += l->count;
 	else if (l->sleeps == MXBPF_SLEEP_ANY && waits(l, text, len))
 		t->waits += l->count;
+	else if (l->sleeps && l->syscall != SYS_futex)
+		t->works += l->count;
 	err = facts_tally_add(&t->lines, line, n, l);
 	n = function_of(line, n, function);
 	return err ? err : facts_tally_add(&t->functions, function, n, l);
@@ -138,7 +141,7 @@ static void judge_thread(const struct mdl *m, const struct mdl_session *s, struc
 	double rate, cpus, busy;
 	bool sleeps, spins;
 
-	if (!u || t->looks < LOOKS_MIN || at < AT_LINE_LEAST || seconds <= 0)
+	if (!u || t->looks < LOOKS_MIN || (double)t->works > WORKS_MOST * looks || at < AT_LINE_LEAST || seconds <= 0)
 		return;
 	rate = (double)u->runs / seconds;
 	cpus = (double)u->cpu_ns / (double)s->duration_ns;
