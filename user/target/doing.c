@@ -136,6 +136,7 @@ struct tgt_call tgt_peek_call(pid_t pid, pid_t tid)
 		c.state = got >= 1 ? 'S' : 'R';
 		c.syscall = c.state == 'S' ? c.syscall : -1;
 		c.untimed = got == 3 && c.syscall == SYS_futex && !limit;
+		c.futex = c.untimed ? first : 0;
 	}
 	if (c.state == 'S' && got >= 2 && first <= INT_MAX && has_file(c.syscall))
 		c.fd = (int)first;

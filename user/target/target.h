@@ -175,6 +175,7 @@ struct tgt_call {
 	char state;
 	int32_t syscall; /* as above */
 	bool untimed;	 /* it sleeps in a futex without a time limit */
+	uint64_t futex;	 /* its address, if untimed */
 	int fd;		 /* of the file that the system call reads or writes; -1: it is another call */
 };
 struct tgt_call tgt_peek_call(pid_t pid, pid_t tid);

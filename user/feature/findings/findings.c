@@ -26,6 +26,7 @@ const struct finding_cause finding_causes[] = {
 	{make_pinned, rules_pinned},
 	{make_gil, rules_gil},
 	{make_inputs, rules_inputs},
+	{make_stuck, rules_stuck},
 	{NULL, NULL},
 };
 /* clang-format on */

@@ -547,8 +547,11 @@ static double slow_share(const struct facts *f)
 	return facts_share((double)f->slow.excess_ns, (double)f->loop.total_ns) * (f->slow.n > 0);
 }
 
+#define UNEVEN 2 /* a few of them take most of the time */
+
 static void slow_say(const struct facts *f, struct buf *b)
 {
+	const uint64_t mean = f->loop.median_ns + (f->slow.n ? f->slow.excess_ns / f->slow.n : 0);
 	static const char *const more[MXBPF_STEP_PARTS] = {
 		[MXBPF_PART_DATA] = "waiting for data",
 		[MXBPF_PART_WAIT] = "waiting for results",
@@ -562,7 +565,10 @@ static void slow_say(const struct facts *f, struct buf *b)
 	if (f->slow.every)
 		snprintf(every, sizeof(every), ", about every %" PRIu64 "th,", f->slow.every);
 	buf_printf(b, "%" PRIu64 " of %" PRIu64 " iterations%s take %s instead of %s", f->slow.n, f->loop.complete,
-		   every, fmt_ns(f->slow.median_ns, slow), fmt_ns(f->loop.median_ns, usual));
+		   every, fmt_ns(mean > f->slow.median_ns * UNEVEN ? mean : f->slow.median_ns, slow),
+		   fmt_ns(f->loop.median_ns, usual));
+	if (mean > f->slow.median_ns * UNEVEN)
+		buf_printf(b, " on average, and a half of them %s or less", fmt_ns(f->slow.median_ns, slow));
 	if (f->partial) /* their calls were not probed */
 		return;
 	buf_printf(b, "; most of the difference is %s",

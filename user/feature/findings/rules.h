@@ -33,6 +33,7 @@ CAUSE(network);
 CAUSE(pinned);
 CAUSE(gil);
 CAUSE(inputs);
+CAUSE(stuck);
 int make_late(struct mdl *m, const struct mdl_session *s, struct facts *f); /* its rules are among the common ones */
 
 /* rules_cpus.c */

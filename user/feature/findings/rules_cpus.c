@@ -91,13 +91,22 @@ void rules_neighbours_say(const struct facts *f, struct buf *b)
 		   f->cpus);
 }
 
+#define SHOWN_LEAST 0.05 /* CPUs */
+
 void rules_neighbours_evidence(const struct facts *f, struct buf *b)
 {
-	unsigned i;
+	double cpus, sum = 0;
+	unsigned i, n = 0;
 
-	for (i = 0; i < FACTS_OTHERS_MAX && f->others[i].cpu_ns; i++)
-		buf_printf(b, "%s%s (pid %u) %.1f CPUs", i ? ", " : "", f->others[i].comm, f->others[i].h.tgid,
-			   facts_share((double)f->others[i].cpu_ns, (double)f->cpu_elapsed_ns));
+	for (i = 0; i < FACTS_OTHERS_MAX && f->others[i].cpu_ns; i++) {
+		cpus = facts_share((double)f->others[i].cpu_ns, (double)f->cpu_elapsed_ns);
+		sum += cpus;
+		if (cpus >= SHOWN_LEAST)
+			buf_printf(b, "%s%s (pid %u) %.1f CPUs", n++ ? ", " : "", f->others[i].comm,
+				   f->others[i].h.tgid, cpus);
+	}
+	if (sum * 2 < facts_share((double)f->others_cpu_ns, (double)f->cpu_elapsed_ns))
+		buf_printf(b, "%s", n ? ", and others, most of which have ended" : "most of them have ended");
 }
 
 double rules_throttled_share(const struct facts *f)

@@ -42,6 +42,7 @@
 #define THOROUGH_LOOKS 100  /* looks until other ranks are searched among all processes of the machine */
 #define TEXT_BYTES     4096 /* of a part of a stack */
 #define PARTS_MAX      8    /* of a stack; outer ones are left out */
+#define LOCK_OBJECTS   64   /* of a thread that waits for a lock, which are read to find that lock */
 #define GUARD_BYTES    300
 
 struct process {
@@ -83,7 +84,8 @@ struct state {
 	/* of the present process */
 	const struct ses_build *build;
 	struct process *at;
-	uint64_t at_ns; /* when its stack, or that of its thread, was read */
+	const struct py_thread *of_python; /* the present thread; NULL: it runs no Python */
+	uint64_t at_ns;			   /* when its stack, or that of its thread, was read */
 	struct py_thread threads[64];
 	unsigned nthreads;
 };
@@ -366,6 +368,21 @@ static void read_account(const struct state *l, struct mxbpf_look *look)
 	look->runq_ns = runq_ns;
 }
 
+/* A thread that waits for work has a frame of Python's library inside, or waits for no lock of its frames. */
+static bool waits_for_mutex(const struct state *l, size_t len, uint64_t futex)
+{
+	const char *end = memchr(l->text, '\n', len);
+	unsigned i, objects = LOCK_OBJECTS;
+	struct py_locks locks = {.n = 0};
+
+	if (!l->of_python || !lines_is_program(l->text, end ? (size_t)(end - l->text) : len) ||
+	    py_thread_locks(l->at->py, l->of_python->fs_base, &objects, &locks))
+		return false;
+	for (i = 0; i < locks.n && locks.list[i].futex != futex; i++)
+		;
+	return i < locks.n;
+}
+
 /* Notes that a thread has the stack in l->text. tid 0: its number is not known. handles: an exception, or 0. */
 static void note_look(struct state *l, pid_t tid, bool is_main, uint8_t handles, size_t len)
 {
@@ -392,6 +409,7 @@ static void note_look(struct state *l, pid_t tid, bool is_main, uint8_t handles,
 		r.on = r.sleeps && call.fd >= 0 ? file_kind(l->at->pid, call.fd) : MXBPF_ON_NOTHING;
 		single.flags = MXBPF_LOOK_KNOWN | (r.sleeps ? MXBPF_LOOK_SLEEPS : 0) |
 			       (call.untimed ? MXBPF_LOOK_LOCKED : 0) | (r.rank ? MXBPF_LOOK_RANK : 0) |
+			       (call.untimed && waits_for_mutex(l, len, call.futex) ? MXBPF_LOOK_MUTEX : 0) |
 			       (r.sleeps == MXBPF_SLEEP_DISK ? MXBPF_LOOK_DISK : 0) |
 			       (r.sleeps ? ((uint32_t)r.syscall + 1) << MXBPF_LOOK_SYSCALL : 0);
 	}
@@ -486,11 +504,13 @@ static void look_at_thread(struct state *l, const struct py_thread *t)
 	handles = py_handles(l->at->py, t);
 	len = read_stack(l, t);
 	len = add_guard(l, t, len);
+	l->of_python = t;
 	if (len && !tgt_gone(l->at->tgt)) {
 		note_look(l, t->main ? l->at->pid : t->id, t->main, handles, len);
 		watch_touches(l, l->at, t);
 	} else if (t->main)
 		look_at_end(l);
+	l->of_python = NULL;
 }
 
 static void look_at_native(void *ctx, pid_t tid, const char *text, size_t len)

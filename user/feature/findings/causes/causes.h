@@ -209,7 +209,17 @@ struct cause_varied {
 	struct fact_operator operator;
 };
 
+#define STUCK_LINES 3
+
+/* stuck.c: threads of a process that wait for locks in the whole window. tgid 0: there are none. */
+struct cause_stuck {
+	uint32_t tgid;
+	unsigned n;					/* threads */
+	char lines[STUCK_LINES][FACTS_LINE_BYTES + 32]; /* of the first of them; hostile */
+};
+
 struct cause_facts {
+	struct cause_stuck stuck;
 	struct cause_values values;
 	struct cause_varied varied;
 	struct cause_sizes sizes;
