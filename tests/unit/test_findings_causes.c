@@ -226,6 +226,37 @@ static void test_inputs(void)
 	}
 }
 
+/* Looks at a thread, of which so many find it in a lock that its frames know, and the others in one that they do not.
+ */
+static void mutex_looks(uint32_t tid, const char *stack, uint64_t known, uint64_t others)
+{
+	struct mxbpf_look l = {.h = {.kind = MXBPF_LOOK, .size = sizeof(l), .tgid = PID}, .tid = tid, .stack_id = tid};
+	uint64_t i;
+
+	name(tid, MXBPF_NAME_STACK, stack);
+	for (i = 0; i < known + others; i++) {
+		l.h.ts_ns = (1000 + i * 100) * MS;
+		l.flags = MXBPF_LOOK_KNOWN | MXBPF_LOOK_SLEEPS | MXBPF_LOOK_LOCKED | (i < known ? MXBPF_LOOK_MUTEX : 0);
+		feed(&l);
+	}
+}
+
+static void test_stuck(void)
+{
+	TEST("two threads that wait for locks of the program all the time are a deadlock; workers without work are "
+	     "none")
+	{
+		begin();
+		mutex_looks(7001, "/app/a.py(5): put\n/app/a.py(9): <module>", 12, 0);
+		mutex_looks(7002, "/app/a.py(7): get\n/app/a.py(9): <module>", 12, 0);
+		CHECK(!strcmp(found(), "deadlock") && says("2 threads of process"));
+		begin();
+		mutex_looks(7001, "/app/a.py(5): put\n/app/a.py(9): <module>", 12, 0);
+		mutex_looks(7002, "/app/a.py(7): get\n/app/a.py(9): <module>", 11, 1);
+		CHECK(!strcmp(found(), ""));
+	}
+}
+
 /* 40 readings, a MiB more in each: of all memory, or of what a process has for itself. */
 static void memory_rises(uint32_t pid, bool all)
 {
@@ -280,6 +311,7 @@ int main(void)
 	test_alone();
 	test_inside();
 	test_inputs();
+	test_stuck();
 	test_kept();
 	UNIT_MAIN_END;
 }

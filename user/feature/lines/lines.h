@@ -28,9 +28,9 @@ const struct mxbpf_collector *lines_collectors(const struct mdl *m, size_t *n);
 
 /*
  * The innermost line of a stack that is neither of Python's own library nor of an installed package, nor in a function
- * that a package made from text, and that the process has not got from its parent; if there is none, the innermost line: "/path/train.py(12): step", or of a program
- * without Python "/path/train: step", *len bytes, not terminated. NULL: the stack is not known, or no line of it is.
- * Borrowed from the model.
+ * that a package made from text, and that the process has not got from its parent; if there is none, the innermost
+ * line: "/path/train.py(12): step", or of a program without Python "/path/train: step", *len bytes, not terminated.
+ * NULL: the stack is not known, or no line of it is. Borrowed from the model.
  */
 const char *lines_of_program(const struct mdl *m, uint64_t stack_id, size_t *len);
 /* Returns the line as lines_of_program() does, from the text of a stack. */

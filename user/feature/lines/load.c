@@ -80,6 +80,7 @@ struct state {
 	struct hash frames; /* (tid, tgid) -> 1 + place in opens, of the present look */
 	struct buf opens;   /* struct open */
 	struct buf recs;    /* of the present look */
+	unsigned looks;	    /* so far */
 	char text[PARTS_MAX * TEXT_BYTES];
 	/* of the present process */
 	const struct ses_build *build;
@@ -547,30 +548,39 @@ static void look_at_opens(struct state *l)
 	look_at_inputs(l);
 }
 
+static void look_at_process(struct state *l)
+{
+	unsigned k;
+
+	l->nthreads = 0;
+	look_at_memory(l);
+	take_collector(l);
+	if (l->at->py)
+		py_each_thread(l->at->py, keep_thread, l);
+	l->at_ns = clock_ns(CLOCK_MONOTONIC);
+	if (l->at->native)
+		native_each_thread(l->at->native, l->at->rank, look_at_native, l);
+	if (l->at->py && !l->nthreads)
+		look_at_end(l);
+	for (k = 0; k < l->nthreads; k++)
+		if (!l->at->rank || l->threads[k].main || l->nthreads <= RANK_THREADS)
+			look_at_thread(l, &l->threads[k]);
+}
+
+/* Each look begins with another process: the one that is always first would seem to be behind the others. */
 static void lines_look(struct state *l, bool last)
 {
-	unsigned i, k;
+	unsigned i;
 
 	l->recs.len = 0;
 	look_at_opens(l);
 	if (inputs_take(l->inputs, &l->recs))
 		l->recs.len = 0; /* without memory a look is lost, which is one in many */
 	for (i = 0; i < l->nprocesses; i++) {
-		l->at = l->processes[i];
-		l->nthreads = 0;
-		look_at_memory(l);
-		take_collector(l);
-		if (l->at->py)
-			py_each_thread(l->at->py, keep_thread, l);
-		l->at_ns = clock_ns(CLOCK_MONOTONIC);
-		if (l->at->native)
-			native_each_thread(l->at->native, l->at->rank, look_at_native, l);
-		if (l->at->py && !l->nthreads)
-			look_at_end(l);
-		for (k = 0; k < l->nthreads; k++)
-			if (!l->at->rank || l->threads[k].main || l->nthreads <= RANK_THREADS)
-				look_at_thread(l, &l->threads[k]);
+		l->at = l->processes[(i + l->looks) % l->nprocesses];
+		look_at_process(l);
 	}
+	l->looks++;
 	if (l->touches)
 		touches_look(l->touches, last, &l->recs);
 	network_look(l->network, &l->recs);

@@ -203,7 +203,9 @@ static void count_round(struct ranks *r, struct seen *s, size_t n, uint64_t *was
 	*was = late;
 }
 
-/* A round ends where a rank comes again. */
+#define ROUND_GAP_NS (LINES_LOOK_NS / 2)
+
+/* A round ends where a rank comes again, and before a pause. */
 static void count_rounds(const struct mdl *m, struct ranks *r)
 {
 	struct seen *s = (struct seen *)r->seen.data;
@@ -214,7 +216,7 @@ static void count_rounds(const struct mdl *m, struct ranks *r)
 	for (i = 0; i < n; i++)
 		s[i].waits = is_exchange(m, r, &s[i]);
 	for (i = 0; i <= n; i++) {
-		if (i < n && !(has & 1ull << s[i].rank)) {
+		if (i < n && !(has & 1ull << s[i].rank) && (!i || s[i].ns - s[i - 1].ns < ROUND_GAP_NS)) {
 			has |= 1ull << s[i].rank;
 			continue;
 		}
@@ -320,29 +322,58 @@ static int take_lines(const struct mdl *m, const struct ranks *r, unsigned late,
 	return err;
 }
 
-#define HINDERED_LEAST 0.16 /* instead of LATE_LEAST: on a busy machine, reading the rank delays it, too */
+#define HINDERED_LEAST	0.16 /* instead of LATE_LEAST: on a busy machine, reading the rank delays it, too */
+#define THROTTLED_LEAST 0.1
+
+/* Something that mxbpf does not do holds the rank up. */
+static bool has_reason(const struct mdl *m, uint32_t tgid, enum late_state state)
+{
+	size_t n, i;
+	const struct mxbpf_neighbour *p = neighbours_rows(m, &n);
+
+	for (i = 0; i < n; i++)
+		if (p[i].h.tgid == tgid &&
+		    facts_share((double)p[i].throttled_ns, (double)p[i].elapsed_ns) >= THROTTLED_LEAST)
+			return true;
+	return state == LATE_DISK || state == LATE_COMPILES || state == LATE_LOADER;
+}
+
+/* The rank that is late the most, if it is late enough; else the number of ranks. */
+static int find_most(const struct mdl *m, const struct facts *f, const struct ranks *r, unsigned *late, double *most)
+{
+	struct fact_late to = {.judged = true};
+	double share, least = LATE_LEAST;
+	unsigned k;
+	int err = 0;
+
+	for (k = 0, *late = 0, *most = 0; k < r->n; k++) {
+		share = late_more(r, k);
+		*late = share > *most ? k : *late;
+		*most = share > *most ? share : *most;
+	}
+	if (is_hindered(r, *late)) {
+		*most -= f->watching / (1 + f->watching);
+		err = take_lines(m, r, *late, &to);
+		least = has_reason(m, r->tgid[*late], to.state) ? LATE_LEAST : HINDERED_LEAST;
+	}
+	if (*most < least || (r->rows[*late] < LATE_ROWS && *most < LATE_ALWAYS))
+		*late = r->n;
+	return err;
+}
 
 #define ROUNDS_LEAST 10
 
 int late_find(const struct mdl *m, struct facts *f)
 {
 	struct ranks r = {.n = 0};
-	unsigned k, late = 0;
-	double share, most = 0, least = LATE_LEAST;
+	unsigned late = 0;
+	double most = 0;
 	int err = collect(m, f, &r);
 
 	count_rounds(m, &r);
 	f->cause.late = (struct fact_late){.judged = r.n > 1 && r.rounds >= ROUNDS_LEAST};
-	for (k = 0; k < r.n; k++) {
-		share = late_more(&r, k);
-		late = share > most ? k : late;
-		most = share > most ? share : most;
-	}
-	if (is_hindered(&r, late)) {
-		most -= f->watching / (1 + f->watching);
-		least = HINDERED_LEAST;
-	}
-	if (most < least || (r.rows[late] < LATE_ROWS && most < LATE_ALWAYS)) {
+	err = err ? err : find_most(m, f, &r, &late, &most);
+	if (late == r.n) {
 		late = rank_of(&r, f->collective.late.tgid);
 		most = late < r.n && !f->last_rank ? f->collective.late.share : 0;
 	}

@@ -13,11 +13,11 @@
 #include "feature/lines/lines.h"
 
 #define LOOKS_LEAST   10
-#define FLIGHT_LEAST  0.3   /* of the looks; without a limit, data of a job on one machine is on its way in a few */
-#define RESENT_LEAST  0.002 /* of the segments; a network that works loses almost none */
-#define RESENT_FEWEST 10    /* segments */
-#define QUIET_SHARE   0.6   /* of the loop's time in the exchange, while its process */
-#define QUIET_CPUS    0.2   /* runs or waits for a CPU less than this */
+#define FLIGHT_LEAST  0.3  /* of the looks; without a limit, data of a job on one machine is on its way in a few */
+#define RESENT_LEAST  0.01 /* of the segments; a rank without a CPU answers late, and some are sent twice then */
+#define RESENT_FEWEST 10   /* segments */
+#define QUIET_SHARE   0.6  /* of the loop's time in the exchange, while its process */
+#define QUIET_CPUS    0.2  /* runs or waits for a CPU less than this */
 
 static unsigned number_of(const struct mdl *m, uint32_t tgid)
 {
