@@ -238,6 +238,8 @@ static void put_none(struct view *s, const struct facts *f)
 
 	if (!facts_is_gpu_full(f)) {
 		out_puts(s->out, f->loop.n || f->gpu.known ? "No finding: mxbpf found no bottleneck.\n"
+				 : f->passes.n		   ? "No finding: mxbpf found no bottleneck, as far as it can "
+							     "be seen without iterations.\n"
 							   : "No finding: no iteration ended in the window, and most "
 							     "rules look at iterations. One ends with a step "
 							     "of an optimizer.\n");

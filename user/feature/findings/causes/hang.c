@@ -390,7 +390,7 @@ static void hang_evidence(const struct facts *f, struct buf *b)
 
 /* clang-format off */
 const struct finding_rule rules_hang[] = {
-	{.key = "hang", .first = 4, .explains = "stopped", .full_gpu = true, .other_time = true, .least = 1, .share = hang_share,
+	{.key = "hang", .first = 4, .explains = "stopped straggler", .full_gpu = true, .other_time = true, .least = 1, .share = hang_share,
 	 .say = hang_say, .evidence = hang_evidence, .pid_at = offsetof(struct facts, cause.hang.tgid), .next = "now --pid PID --job",
 	 .advice = "The ranks of a job wait for each other until all of them make the same collectives in the same order. Look at the end "
 		   "of the log of the rank that is missing. Let an exception that one rank catches end all of them, give each rank the "

@@ -97,18 +97,6 @@ static bool asks(const char *text, size_t len, bool scans)
 	return false;
 }
 
-/* The same line without its number: "/app/train.py: step" */
-static size_t function_of(const char *line, size_t len, char to[FACTS_LINE_BYTES])
-{
-	const char *open = memchr(line, '(', len), *name = memmem(line, len, "): ", 3);
-	int n = 0;
-
-	if (open && name)
-		n = snprintf(to, FACTS_LINE_BYTES, "%.*s: %.*s", (int)(open - line), line,
-			     (int)(len - (size_t)(name + 3 - line)), name + 3);
-	return n < FACTS_LINE_BYTES ? (size_t)n : FACTS_LINE_BYTES - 1;
-}
-
 static int add_row(const struct mdl *m, const struct facts *f, struct thread *t, const struct mxbpf_agg_line *l)
 {
 	char function[FACTS_LINE_BYTES];
@@ -129,7 +117,7 @@ static int add_row(const struct mdl *m, const struct facts *f, struct thread *t,
 	else if (l->sleeps && l->syscall != SYS_futex)
 		t->works += l->count;
 	err = facts_tally_add(&t->lines, line, n, l);
-	n = function_of(line, n, function);
+	n = facts_function(line, n, function);
 	return err ? err : facts_tally_add(&t->functions, function, n, l);
 }
 

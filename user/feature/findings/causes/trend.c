@@ -217,14 +217,24 @@ static bool is_trend(const double each[PARTS], struct cause_trend *t)
 
 /* ---- what grows with them */
 
-/* The line on which an iteration spends the most more in the last third than in the first. Returns 0 or -ENOMEM. */
-static int trend_line(const struct mdl *m, struct cause_trend *t, const struct course *c, const uint64_t third_ns[2])
+/* Samples in the first third of the window and in the last. */
+struct thirds {
+	struct facts_tally lines[2], functions[2];
+};
+
+/* By how much more an iteration of the last third takes at a line or in a function; share: of both thirds. */
+static double more_at(const struct cause_trend *t, const struct facts_tally tally[2], const char *text, double share[2])
+{
+	share[0] = facts_share((double)facts_tally_at(&tally[0], text), (double)tally[0].of);
+	share[1] = facts_share((double)facts_tally_at(&tally[1], text), (double)tally[1].of);
+	return share[1] * (double)t->last_ns - share[0] * (double)t->first_ns;
+}
+
+static int tally_thirds(const struct mdl *m, const struct course *c, const uint64_t third_ns[2], struct thirds *of)
 {
 	const struct mxbpf_look *l = (const struct mxbpf_look *)c->looks.data;
-	struct facts_tally tally[2] = {{.of = 0}}; /* of the first and the last third */
 	const struct mxbpf_agg_line one = {.count = 1};
-	const struct fact_line *line, *was;
-	double share[2], by, most = 0;
+	char function[FACTS_LINE_BYTES];
 	const char *text;
 	size_t i, len;
 	bool late;
@@ -235,27 +245,64 @@ static int trend_line(const struct mdl *m, struct cause_trend *t, const struct c
 		text = late || l[i].h.ts_ns < third_ns[0] ? lines_of_program(m, l[i].stack_id, &len) : NULL;
 		if (!text)
 			continue;
-		tally[late].of++;
-		err = facts_tally_add(&tally[late], text, len, &one);
+		of->lines[late].of++;
+		of->functions[late].of++;
+		err = facts_tally_add(&of->lines[late], text, len, &one);
+		len = facts_function(text, len, function);
+		err = err ? err : facts_tally_add(&of->functions[late], function, len, &one);
 	}
-	for (i = 0; i < buf_count(&tally[1].lines, struct fact_line); i++) {
-		line = buf_at(&tally[1].lines, struct fact_line, i);
-		was = facts_tally_find(&tally[0], line->text);
-		share[1] = facts_share((double)line->looks, (double)tally[1].of);
-		share[0] = facts_share(was ? (double)was->looks : 0, (double)tally[0].of);
-		by = share[1] * (double)t->last_ns - share[0] * (double)t->first_ns;
-		if (line->looks < FACTS_LOOKS_LEAST || by <= most)
+	return err;
+}
+
+/* The function in which an iteration spends the most more in the last third than in the first; "": none. */
+static const char *growing_function(const struct cause_trend *t, const struct thirds *of)
+{
+	const struct facts_tally *last = &of->functions[1];
+	const struct fact_line *f;
+	const char *best = "";
+	double share[2], by, most = 0;
+	size_t i;
+
+	for (i = 0; i < buf_count(&last->lines, struct fact_line); i++) {
+		f = buf_at(&last->lines, const struct fact_line, i);
+		by = more_at(t, of->functions, f->text, share);
+		if (f->looks < FACTS_LOOKS_LEAST || by <= most)
+			continue;
+		most = by;
+		best = f->text;
+	}
+	return most < LINE_PART * (double)(t->last_ns - t->first_ns) ? "" : best;
+}
+
+/* The line that grows the most in that function: one line of a loop over a list has a part of what grows. */
+static int trend_line(const struct mdl *m, struct cause_trend *t, const struct course *c, const uint64_t third_ns[2])
+{
+	struct thirds of = {.lines = {{.of = 0}}};
+	int err = tally_thirds(m, c, third_ns, &of);
+	const char *name = growing_function(t, &of);
+	char function[FACTS_LINE_BYTES];
+	const struct fact_line *line;
+	double share[2], by, most = 0;
+	size_t i;
+
+	for (i = 0; i < buf_count(&of.lines[1].lines, struct fact_line); i++) {
+		line = buf_at(&of.lines[1].lines, const struct fact_line, i);
+		by = more_at(t, of.lines, line->text, share);
+		function[facts_function(line->text, strlen(line->text), function)] = '\0';
+		if (line->looks < FACTS_LOOKS_LEAST || by <= most || strcmp(function, name) != 0)
 			continue;
 		most = by;
 		t->line = *line;
-		t->line.of = tally[1].of;
-		t->line_before = share[0];
-		t->line_more = share[1] - share[0];
+		t->line.of = of.lines[1].of;
 	}
-	if (most < LINE_PART * (double)(t->last_ns - t->first_ns))
-		t->line = (struct fact_line){.text = ""};
-	facts_tally_fini(&tally[0]);
-	facts_tally_fini(&tally[1]);
+	t->line_more = more_at(t, of.functions, name, share) > 0 ? share[1] - share[0] : 0;
+	t->line_before =
+		t->line.looks ? facts_share((double)facts_tally_at(&of.lines[0], t->line.text), (double)of.lines[0].of)
+			      : 0;
+	for (i = 0; i < 2; i++) {
+		facts_tally_fini(&of.lines[i]);
+		facts_tally_fini(&of.functions[i]);
+	}
 	return err;
 }
 
