@@ -627,7 +627,8 @@ static bool runs_more(const struct fact_late *l)
 
 static void more_say(const struct fact_late *l, struct buf *b)
 {
-	buf_printf(b, "it runs %s for longer than the other ranks do, as with a larger batch or longer sequences", l->line.text);
+	buf_printf(b, "it runs %s for longer than the other ranks do, as with a larger batch or longer sequences",
+		   l->line.text);
 }
 
 static bool runs_line(const struct fact_late *l)
