@@ -60,7 +60,8 @@ enum mxbpf_look_flag {
 	MXBPF_LOOK_CALL = 1 << 3,   /* it was in a call of the runtime */
 	MXBPF_LOOK_RANK = 1 << 8,   /* its process is another rank of the job, which the session does not profile */
 	MXBPF_LOOK_DISK = 1 << 9,   /* MXBPF_SLEEP_DISK */
-	MXBPF_LOOK_MUTEX = 1 << 10, /* LOCKED, in a lock of Python that its innermost line, one of the program, knows */
+	MXBPF_LOOK_MUTEX =
+		1 << 10, /* LOCKED, at a line of the program, in a lock of its frames, while it has another */
 	/* The system call in which it slept, plus 1, from this bit on; 0: none, or it is not known. */
 	MXBPF_LOOK_SYSCALL = 16,
 };

@@ -211,7 +211,8 @@ static void test_inputs(void)
 		inputs_are(7, 700, "float[9, 9]", 10, MS, 1, 6, 6);
 		CHECK(strcmp(found(), "denormal_values") != 0);
 	}
-	TEST("sizes are slow if each element takes longer than with others, and than memory does")
+	TEST("sizes are slow if each element takes longer than with others and than memory does, in calls that are not "
+	     "short")
 	{
 		begin_loop(MXBPF_PART_OPERATOR, 100);
 		operators(100, MS, 0, 0);
@@ -221,6 +222,11 @@ static void test_inputs(void)
 		begin_loop(MXBPF_PART_OPERATOR, 100);
 		operators(100, MS, 0, 0);
 		inputs_are(7, 701, "float[50]", 9, 10 * MS, 10000, 0, 0);
+		inputs_are(7, 702, "float[64]", 3, MS / 10, 100, 0, 0);
+		CHECK(strcmp(found(), "slow_sizes") != 0);
+		begin_loop(MXBPF_PART_OPERATOR, 100);
+		operators(100, MS, 0, 0);
+		inputs_are(7, 701, "float[50]", 9, MS / 10, 1, 0, 0);
 		inputs_are(7, 702, "float[64]", 3, MS / 10, 100, 0, 0);
 		CHECK(strcmp(found(), "slow_sizes") != 0);
 	}
@@ -247,12 +253,12 @@ static void test_stuck(void)
 	     "none")
 	{
 		begin();
-		mutex_looks(7001, "/app/a.py(5): put\n/app/a.py(9): <module>", 12, 0);
-		mutex_looks(7002, "/app/a.py(7): get\n/app/a.py(9): <module>", 12, 0);
+		mutex_looks(7001, "/app/a.py(5): put\n/app/a.py(9): <module>", 36, 0);
+		mutex_looks(7002, "/app/a.py(7): get\n/app/a.py(9): <module>", 36, 0);
 		CHECK(!strcmp(found(), "deadlock") && says("2 threads of process"));
 		begin();
-		mutex_looks(7001, "/app/a.py(5): put\n/app/a.py(9): <module>", 12, 0);
-		mutex_looks(7002, "/app/a.py(7): get\n/app/a.py(9): <module>", 11, 1);
+		mutex_looks(7001, "/app/a.py(5): put\n/app/a.py(9): <module>", 36, 0);
+		mutex_looks(7002, "/app/a.py(7): get\n/app/a.py(9): <module>", 35, 1);
 		CHECK(!strcmp(found(), ""));
 	}
 }

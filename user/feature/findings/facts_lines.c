@@ -112,11 +112,13 @@ uint64_t facts_tally_without(const struct facts_tally *t, const struct facts_tal
 size_t facts_function(const char *line, size_t len, char to[FACTS_LINE_BYTES])
 {
 	const char *open = memchr(line, '(', len), *name = memmem(line, len, "): ", 3);
-	int n = 0;
+	int n;
 
-	if (open && name)
+	if (open && name && open < name)
 		n = snprintf(to, FACTS_LINE_BYTES, "%.*s: %.*s", (int)(open - line), line,
 			     (int)(len - (size_t)(name + 3 - line)), name + 3);
+	else
+		n = snprintf(to, FACTS_LINE_BYTES, "%.*s", (int)len, line);
 	return n < FACTS_LINE_BYTES ? (size_t)n : FACTS_LINE_BYTES - 1;
 }
 

@@ -299,7 +299,7 @@ uint64_t facts_tally_at(const struct facts_tally *t, const char *text);			 /* th
  */
 uint64_t facts_tally_without(const struct facts_tally *t, const struct facts_tally *calls, struct fact_line *best);
 #define FACTS_CALLS_PART 4
-/* Writes a line without its number, "/app/train.py: step"; the length, 0 if it is no line of a function. */
+/* Writes a line without its number, "/app/train.py: step"; a line without one as it is. Returns the length. */
 size_t facts_function(const char *line, size_t len, char to[FACTS_LINE_BYTES]);
 #define FACTS_PAGE_BYTES 4096
 bool facts_starts_with(const char *name, size_t len, const char *with);

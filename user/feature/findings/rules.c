@@ -552,6 +552,7 @@ static double slow_share(const struct facts *f)
 static void slow_say(const struct facts *f, struct buf *b)
 {
 	const uint64_t mean = f->loop.median_ns + (f->slow.n ? f->slow.excess_ns / f->slow.n : 0);
+	const bool uneven = mean / UNEVEN > f->slow.median_ns;
 	static const char *const more[MXBPF_STEP_PARTS] = {
 		[MXBPF_PART_DATA] = "waiting for data",
 		[MXBPF_PART_WAIT] = "waiting for results",
@@ -564,11 +565,11 @@ static void slow_say(const struct facts *f, struct buf *b)
 
 	if (f->slow.every)
 		snprintf(every, sizeof(every), ", about every %" PRIu64 "th,", f->slow.every);
-	buf_printf(b, "%" PRIu64 " of %" PRIu64 " iterations%s take %s instead of %s", f->slow.n, f->loop.complete,
-		   every, fmt_ns(mean > f->slow.median_ns * UNEVEN ? mean : f->slow.median_ns, slow),
+	buf_printf(b, "%" PRIu64 " of %" PRIu64 " iterations%s take %s%s instead of %s", f->slow.n, f->loop.complete,
+		   every, fmt_ns(uneven ? mean : f->slow.median_ns, slow), uneven ? " on average" : "",
 		   fmt_ns(f->loop.median_ns, usual));
-	if (mean > f->slow.median_ns * UNEVEN)
-		buf_printf(b, " on average, and a half of them %s or less", fmt_ns(f->slow.median_ns, slow));
+	if (uneven)
+		buf_printf(b, " (a half of them %s or less)", fmt_ns(f->slow.median_ns, slow));
 	if (f->partial) /* their calls were not probed */
 		return;
 	buf_printf(b, "; most of the difference is %s",

@@ -106,7 +106,7 @@ void rules_neighbours_evidence(const struct facts *f, struct buf *b)
 				   f->others[i].h.tgid, cpus);
 	}
 	if (sum * 2 < facts_share((double)f->others_cpu_ns, (double)f->cpu_elapsed_ns))
-		buf_printf(b, "%s", n ? ", and others, most of which have ended" : "most of them have ended");
+		buf_printf(b, "%s", n ? ", and others" : "many processes, or some that have ended");
 }
 
 double rules_throttled_share(const struct facts *f)

@@ -140,5 +140,5 @@ void rules_resident_evidence(const struct facts *f, struct buf *b)
 		buf_printf(b,
 			   "; %.*s met %" PRIu64 " different sizes of inputs in %" PRIu64
 			   " looks, and oneDNN keeps what it prepares for each",
-			   (int)v->operator.len, v->operator.name, v->sizes, v->looks);
+			   (int)v->op.len, v->op.name, v->sizes, v->looks);
 }

@@ -23,7 +23,8 @@
 #define PLACES	    4	/* of an input, at which values are read */
 #define PLACE_BYTES 128
 #define DENORMAL_0  0x0040 /* MXCSR: inputs that are denormal count as 0 */
-#define THREADS_MAX 64
+#define THREADS_MAX 1024
+#define UNITS_NS    (5 * 1000000000ull) /* until they are read again: a program may change it */
 #define TEXTS_MAX   1024
 
 /* Indexes of words of a tensor object that is read up to its key set. */
@@ -45,15 +46,17 @@ struct tensor {
 
 /* Whether denormal values cost a thread anything. */
 struct unit {
-	uint32_t tgid, tid;
+	uint32_t tid;
 	bool flushes;
 };
 
 struct inputs {
 	struct session *ses;
 	struct tbl found;
-	struct unit units[THREADS_MAX];
+	struct unit units[THREADS_MAX]; /* of one process, and when they were read */
 	unsigned nunits;
+	uint32_t units_of; /* 0: none */
+	uint64_t units_ns;
 	struct hash texts; /* (hash of a text, process) -> its id */
 	unsigned ntexts;
 	int err;
@@ -122,15 +125,25 @@ static bool is_tensor(const struct plan *plan, struct tensor *t)
 	return product == t->words[WORD_NUMEL];
 }
 
+/*
+ * The type is followed by an optional device: its type, its index and whether it is there, or in c10's own optional
+ * (until PyTorch 2.1) the last one first. The CPU has the type 0 and no index.
+ */
+static bool is_on_cpu(const struct tensor *x)
+{
+	const uint32_t device = x->words[WORD_TYPE] >> 16 & 0xffffff;
+
+	return (device & 0xff00ff) == 0x010000 || device == 0xff0001;
+}
+
 /* The address of the data has the same place in a storage as the address of the storage has in a tensor. */
 static void find_data(const struct tgt *t, const struct plan *plan, struct tensor *x)
 {
 	const char *type = type_of(plan, x);
-	const bool on_cpu = !(x->words[WORD_TYPE] >> 16 & 0xff);
 	uint64_t storage, data;
 
 	x->element = !strcmp(type, "float") ? 4 : !strcmp(type, "double") ? 8 : 0;
-	if (!plan->tensor_storage_off || !on_cpu || !x->element || !x->dense ||
+	if (!plan->tensor_storage_off || !is_on_cpu(x) || !x->element || !x->dense ||
 	    tgt_read(t, x->at + plan->tensor_storage_off, &storage, sizeof(storage)) || !storage ||
 	    tgt_read(t, storage + plan->tensor_storage_off, &data, sizeof(data)) || !data)
 		return;
@@ -201,31 +214,41 @@ static size_t put_sizes(const struct plan *plan, const struct tensor *x, char *t
 	return len < SIZES_BYTES ? len : SIZES_BYTES - 1;
 }
 
-/* Whether the thread takes denormal values as 0; asked once, because it takes a program of BPF. */
-static bool flushes(struct inputs *in, uint32_t tgid, uint32_t tid)
+/* Reads it for all threads of a process, which takes a program of BPF. */
+static void read_units(struct inputs *in, uint32_t tgid)
 {
 	struct buf all = {0};
 	struct regs *regs = NULL;
-	struct unit *u;
+	const struct mxbpf_regs *r;
 	size_t i;
 
-	for (u = in->units; u < in->units + in->nunits; u++)
-		if (u->tgid == tgid && u->tid == tid)
-			return u->flushes;
-	if (in->nunits == THREADS_MAX)
-		return false;
-	*u = (struct unit){.tgid = tgid, .tid = tid};
-	in->nunits++;
+	in->nunits = 0;
+	in->units_of = tgid;
+	in->units_ns = clock_ns(CLOCK_MONOTONIC);
 	if (!regs_open((pid_t)tgid, &regs, NULL) && !regs_read(regs, &all))
-		for (i = 0; i < buf_count(&all, struct mxbpf_regs); i++)
-			if (buf_at(&all, struct mxbpf_regs, i)->tid == tid)
-				u->flushes = buf_at(&all, struct mxbpf_regs, i)->mxcsr & DENORMAL_0;
+		for (i = 0; i < buf_count(&all, struct mxbpf_regs) && in->nunits < THREADS_MAX; i++) {
+			r = buf_at(&all, const struct mxbpf_regs, i);
+			if (r->mxcsr)
+				in->units[in->nunits++] = (struct unit){r->tid, r->mxcsr & DENORMAL_0};
+		}
 	regs_close(regs);
 	buf_fini(&all);
-	return u->flushes;
 }
 
-/* Reads one input, the number-th of the call. Returns false if there is none, or if it changed meanwhile. */
+/* Whether the thread takes denormal values as 0. It is so if nobody knows, so that nothing is said. */
+static bool flushes(struct inputs *in, uint32_t tgid, uint32_t tid)
+{
+	unsigned i;
+
+	if (in->units_of != tgid || clock_ns(CLOCK_MONOTONIC) - in->units_ns > UNITS_NS)
+		read_units(in, tgid);
+	for (i = 0; i < in->nunits; i++)
+		if (in->units[i].tid == tid)
+			return in->units[i].flushes;
+	return true;
+}
+
+/* Reads one input of the call. Returns false if there is none, or if it changed meanwhile. */
 static bool look_at_input(const struct tgt *t, const struct plan *plan, uint64_t ref, struct input_row *row,
 			  char *sizes, size_t *len)
 {
@@ -275,6 +298,15 @@ static uint64_t elapsed(const struct input_row *row, const struct mxbpf_frame *f
 	return since > runq_ns - began ? since - (runq_ns - began) : 0;
 }
 
+/* The first tensor of a list counts, if there is one: the next register has their number. */
+static bool is_tensor_arg(const struct mxbpf_arg *a, const struct mxbpf_frame *f)
+{
+	if (a->slot >= MXBPF_FRAME_REGS)
+		return false;
+	return a->kind == MXBPF_ARG_TENSOR ||
+	       (a->kind == MXBPF_ARG_TENSORS && a->slot + 1 < MXBPF_FRAME_REGS && f->regs[a->slot + 1]);
+}
+
 void inputs_look(struct inputs *in, const struct tgt *t, const struct plan *plan, const struct mxbpf_frame *f)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -290,10 +322,9 @@ void inputs_look(struct inputs *in, const struct tgt *t, const struct plan *plan
 		return;
 	args = buf_at(&plan->args, const struct mxbpf_func_args, f->func - plan->first_func);
 	for (i = 0; i < args->n && i < MXBPF_ARGS_MAX && n < TENSORS_MAX; i++)
-		if (args->args[i].slot < MXBPF_FRAME_REGS &&
-		    (args->args[i].kind == MXBPF_ARG_TENSOR || args->args[i].kind == MXBPF_ARG_TENSORS))
+		if (is_tensor_arg(&args->args[i], f))
 			n += look_at_input(t, plan, f->regs[args->args[i].slot], &row, sizes, &len);
-	if (!n)
+	if (!n || tgt_gone(t))
 		return;
 	row.elapsed_ns = elapsed(&row, f, now);
 	row.flushed = row.denormal && flushes(in, row.tgid, f->tid);

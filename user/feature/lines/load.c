@@ -369,19 +369,29 @@ static void read_account(const struct state *l, struct mxbpf_look *look)
 	look->runq_ns = runq_ns;
 }
 
-/* A thread that waits for work has a frame of Python's library inside, or waits for no lock of its frames. */
+/*
+ * It waits for a lock of its frames, and has another one. A thread that waits for work has a frame of Python's library
+ * inside, or waits for no lock of its frames.
+ */
 static bool waits_for_mutex(const struct state *l, size_t len, uint64_t futex)
 {
 	const char *end = memchr(l->text, '\n', len);
-	unsigned i, objects = LOCK_OBJECTS;
+	unsigned i, k, objects = LOCK_OBJECTS;
 	struct py_locks locks = {.n = 0};
+	const struct py_lock *has;
 
 	if (!l->of_python || !lines_is_program(l->text, end ? (size_t)(end - l->text) : len) ||
 	    py_thread_locks(l->at->py, l->of_python->fs_base, &objects, &locks))
 		return false;
 	for (i = 0; i < locks.n && locks.list[i].futex != futex; i++)
 		;
-	return i < locks.n;
+	for (k = 0; i < locks.n && k < locks.n; k++) {
+		has = &locks.list[k];
+		if (has->object != locks.list[i].object &&
+		    (has->recursive ? has->owner == l->of_python->fs_base : has->with))
+			return true;
+	}
+	return false;
 }
 
 /* Notes that a thread has the stack in l->text. tid 0: its number is not known. handles: an exception, or 0. */
@@ -415,7 +425,7 @@ static void note_look(struct state *l, pid_t tid, bool is_main, uint8_t handles,
 			       (r.sleeps ? ((uint32_t)r.syscall + 1) << MXBPF_LOOK_SYSCALL : 0);
 	}
 	at = hash_get(&l->frames, r.tid, r.h.tgid);
-	if (at) {
+	if (at && *at) {
 		f = &buf_at(&l->opens, struct open, *at - 1)->frame;
 		r.cls = f->cls;
 		r.name_id = f->name_id;
@@ -523,6 +533,18 @@ static void look_at_native(void *ctx, pid_t tid, const char *text, size_t len)
 	note_look(l, tid, tid == l->at->pid, 0, lines_shorten(l->text, len));
 }
 
+/* BPF drops a frame at the next hit of its thread, which may come long after the slice that saw its beginning. */
+static bool is_seen(const struct open *o)
+{
+	const struct att *a = o->build->att;
+	const uint64_t since_ns = att_active_since_ns(a);
+
+	if (!since_ns || o->frame.start_ns < since_ns)
+		return false;
+	return !(o->frame.flags & MXBPF_FRAME_SLICED) ||
+	       (att_slice_state(a) == ATT_SLICE_OPEN && o->frame.start_ns >= att_slice_from(a));
+}
+
 /* The inputs of the operators that run in the processes which are looked at. */
 static void look_at_inputs(struct state *l)
 {
@@ -533,7 +555,7 @@ static void look_at_inputs(struct state *l)
 	for (i = 0; i < buf_count(&l->opens, struct open); i++) {
 		o = buf_at(&l->opens, const struct open, i);
 		p = lines_find(l, (pid_t)o->tgid);
-		if (p && p->tgt && !tgt_gone(p->tgt))
+		if (p && p->tgt && is_seen(o))
 			inputs_look(l->inputs, p->tgt, &o->build->of->plan, &o->frame);
 	}
 }
@@ -545,7 +567,6 @@ static void look_at_opens(struct state *l)
 	l->opens.len = 0;
 	SES_EACH_BUILD(l->ses, l->build)
 	att_open_on_threads(l->build->att, on_open, l);
-	look_at_inputs(l);
 }
 
 static void look_at_process(struct state *l)
@@ -588,15 +609,14 @@ static void lines_look(struct state *l, bool last)
 		ses_keep(l->ses, l->recs.data, l->recs.len, 0);
 }
 
-/* Slices are a small part of the time, so that each look in one counts. */
-static bool sees_opens(const struct state *l, unsigned round)
+/* Slices are a small part of the time, so that each look in one counts. A slice that has not begun is none. */
+static bool in_slice(const struct state *l)
 {
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	const struct ses_build *b;
 
-	if (!l->ses->o->slices)
-		return round % INPUTS_ROUNDS == 0;
 	SES_EACH_BUILD(l->ses, b)
-	if (att_slice_state(b->att) == ATT_SLICE_OPEN)
+	if (l->ses->o->slices && att_slice_state(b->att) == ATT_SLICE_OPEN && att_slice_from(b->att) < now)
 		return true;
 	return false;
 }
@@ -611,8 +631,10 @@ static bool lines_wait(struct state *l, uint64_t ns)
 	for (round = 1; clock_ns(CLOCK_MONOTONIC) < until_ns; round++) {
 		if (poll(&end, 1, COLLECTOR_MS))
 			return false;
-		if (sees_opens(l, round))
+		if (round % INPUTS_ROUNDS == 0 || in_slice(l)) {
 			look_at_opens(l);
+			look_at_inputs(l);
+		}
 		for (i = 0; i < l->nprocesses; i++) {
 			l->at = l->processes[i];
 			look_at_collector(l);

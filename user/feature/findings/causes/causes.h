@@ -63,11 +63,12 @@ struct cause_trend {
 	uint64_t n;   /* iterations */
 	double again; /* a node of the backward pass runs so many times for each call of its operator */
 	struct fact_operator node;
-	int64_t grown_bytes;	       /* of the process's memory, if it rises all the way; else 0 */
-	bool slower;		       /* the time rises beyond chance; else the number of operators does */
-	uint64_t first_ns, last_ns;    /* one of the first third, and of the last; 0: they are not slower */
-	struct fact_line line;	       /* where the time grows, in the last third; looks 0: not known */
-	double line_before, line_more; /* share of the looks in the first third, and how much more it is in the last */
+	int64_t grown_bytes;	    /* of the process's memory, if it rises all the way; else 0 */
+	bool slower;		    /* the time rises beyond chance; else the number of operators does */
+	uint64_t first_ns, last_ns; /* one of the first third, and of the last; 0: they are not slower */
+	struct fact_line line;	    /* where the time grows, in the last third; looks 0: not known */
+	/* Share of the looks at it in the first third; how much more that of its function is in the last. */
+	double line_before, line_more;
 	double calls[2], passes[2]; /* operators of an iteration in the first third and in the last; nodes of backward
 				       passes; 0: not known */
 	unsigned part;		    /* enum mxbpf_step_part that grows; MXBPF_STEP_PARTS: not known */
@@ -182,8 +183,8 @@ struct cause_values {
 	uint32_t tgid;
 	unsigned operators;
 	double share;
-	uint64_t looks, of;	       /* looks at these operators that found such values, and all */
-	struct fact_operator operator; /* the one that takes the most time */
+	uint64_t looks, of;	 /* looks at these operators that found such values, and all */
+	struct fact_operator op; /* the one that takes the most time */
 	char sizes[FACTS_LINE_BYTES];
 	struct fact_line line;
 };
@@ -196,7 +197,7 @@ struct cause_sizes {
 	uint64_t looks, of;	    /* looks at the operator that met the sizes, and all */
 	uint64_t call_ns, other_ns; /* a call with these sizes, and one with others, on average */
 	uint64_t self_ns;	    /* of calls with these sizes */
-	struct fact_operator operator;
+	struct fact_operator op;
 	char sizes[FACTS_LINE_BYTES];
 	struct fact_line line;
 };
@@ -206,7 +207,7 @@ struct cause_sizes {
 struct cause_varied {
 	uint32_t tgid; /* 0: there is none */
 	uint64_t sizes, looks;
-	struct fact_operator operator;
+	struct fact_operator op;
 };
 
 #define STUCK_LINES 3

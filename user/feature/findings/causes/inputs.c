@@ -13,28 +13,50 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "base/whole.h"
 #include "feature/lines/lines.h"
 #include "mxbpf_step.h"
 
-#define LOOKS_LEAST    3   /* that met denormal values */
-#define DENORMAL_LEAST 0.3 /* of the looks at an operator */
-#define SIZES_LEAST    6   /* looks that met the sizes that are slow */
-#define OTHERS_LEAST   2   /* looks that met others */
-#define SIZES_PART     0.5 /* of the looks at an operator, met the sizes that are slow */
-#define SLOWER	       3   /* times as long for each element as for the others */
-#define ELEMENT_LEAST  4   /* ns for each element; memory that is not in a cache takes one or two */
+#define LOOKS_LEAST    3		    /* that met denormal values */
+#define DENORMAL_LEAST 0.3		    /* of the looks at an operator */
+#define SIZES_LEAST    6		    /* looks that met the sizes that are slow */
+#define OTHERS_LEAST   2		    /* looks that met others */
+#define SIZES_PART     0.5		    /* of the looks at an operator, met the sizes that are slow */
+#define SLOWER	       3		    /* times as long for each element as for the others */
+#define ELEMENT_LEAST  4		    /* ns for each element; memory that is not in a cache takes one or two */
+#define CALL_LEAST     (10 * FACTS_TINY_NS) /* of a shorter call, most may be there whatever its inputs are */
 #define LOOK_AT	       2   /* a look meets a call in its middle, so it takes about twice the time until then */
+#define VARIED_LEAST   64  /* looks at an operator that nearly always meets other sizes */
+#define VARIED_PART    0.6 /* of them, met sizes of their own */
 
 /* What is known of an operator of a process. */
-struct operator
-{
+struct met {
 	uint32_t tgid;
 	uint64_t name_id, looks, valued, denormal; /* denormal: and not taken as 0 */
 	uint64_t rows;				   /* different sizes */
+	double elements;			   /* sum over the looks: of the largest input */
+	uint64_t self_ns, calls;		   /* without waits for a CPU */
 	struct input_row denormals, sizes;	   /* the row with the most looks that had them; with the most looks */
 };
 
-/* These copy values and do not compute with them. */
+struct all {
+	struct hash index; /* (name, process) -> 1 + place in list */
+	struct buf list;   /* struct met */
+};
+
+static bool is_one_of(const struct mdl *m, uint64_t name_id, const char *const *words, bool whole_name)
+{
+	size_t len;
+	const char *name = mdl_name(m, name_id, &len);
+
+	for (; *words; words++)
+		if (whole_name ? len == strlen(*words) && !memcmp(name, *words, len)
+			       : memmem(name, len, *words, strlen(*words)) != NULL)
+			return true;
+	return false;
+}
+
+/* These copy values or write them, and do not compute with them. */
 static bool copies(const struct mdl *m, uint64_t name_id)
 {
 	static const char *const names[] = {"aten::copy_",
@@ -53,45 +75,50 @@ static bool copies(const struct mdl *m, uint64_t name_id)
 					    "aten::empty_like",
 					    "aten::fill_",
 					    "aten::zero_",
-					    "aten::_local_scalar_dense"};
-	size_t len, i;
-	const char *name = mdl_name(m, name_id, &len);
+					    "aten::normal_",
+					    "aten::uniform_",
+					    "aten::bernoulli_",
+					    "aten::random_",
+					    "aten::exponential_",
+					    "aten::_to_copy",
+					    "aten::resize_",
+					    "aten::_local_scalar_dense",
+					    NULL};
 
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (len == strlen(names[i]) && !memcmp(name, names[i], len))
-			return true;
-	return false;
+	return is_one_of(m, name_id, names, true);
 }
 
-/* A product of matrices takes longer for each element of larger ones, and a convolution as its kernels are. */
+/*
+ * Operators whose time goes with the elements of their largest input. Products and decompositions of matrices take
+ * longer for each element of larger ones, and for others an index, a list or the result says how much they do.
+ */
 static bool is_even(const struct mdl *m, uint64_t name_id)
 {
-	static const char *const words[] = {"mm",   "matmul", "linear", "conv",	  "attention",
-					    "lstm", "gru",    "rnn",	"einsum", "dot"};
-	size_t len, i;
-	const char *name = mdl_name(m, name_id, &len);
+	static const char *const words[] = {"mm",      "matmul",      "linear",	  "conv",    "attention", "lstm",
+					    "gru",     "rnn",	      "einsum",	  "dot",     "cdist",	  "linalg",
+					    "svd",     "eig",	      "cholesky", "inverse", "qr",	  "index",
+					    "scatter", "gather",      "_foreach", "_fused",  "upsample",  "repeat",
+					    "expand",  "interpolate", "pool",	  NULL};
 
-	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (memmem(name, len, words[i], strlen(words[i])))
-			return false;
-	return true;
+	return !is_one_of(m, name_id, words, false);
 }
 
-static int add_row(const struct mdl *m, struct buf *all, struct hash *index, const struct input_row *r)
+static int add_row(const struct mdl *m, struct all *all, const struct input_row *r)
 {
-	uint64_t *at = hash_put(index, r->name_id, r->tgid);
-	struct operator* o;
+	uint64_t *at = hash_put(&all->index, r->name_id, r->tgid);
+	struct met *o;
 
 	if (!at)
 		return -ENOMEM;
 	if (!*at) {
-		if (buf_put(all, &(struct operator){.tgid = r->tgid, .name_id = r->name_id}, sizeof(*o)))
+		if (buf_put(&all->list, &(struct met){.tgid = r->tgid, .name_id = r->name_id}, sizeof(*o)))
 			return -ENOMEM;
-		*at = buf_count(all, struct operator);
+		*at = buf_count(&all->list, struct met);
 	}
-	o = buf_at(all, struct operator, * at - 1);
-	add_sat(&o->looks, r->looks);
+	o = buf_at(&all->list, struct met, *at - 1);
 	o->rows++;
+	o->elements += (double)r->looks * (double)r->elements;
+	add_sat(&o->looks, r->looks);
 	add_sat(&o->valued, r->valued);
 	if (r->denormal > r->flushed && !copies(m, r->name_id)) {
 		add_sat(&o->denormal, r->denormal - r->flushed);
@@ -101,20 +128,30 @@ static int add_row(const struct mdl *m, struct buf *all, struct hash *index, con
 	return 0;
 }
 
-/* The time of an operator of a process without waits for a CPU, and its calls. */
-static uint64_t self_of(struct mdl *m, uint32_t tgid, uint64_t name_id, uint64_t *calls)
+static struct met *find_met(const struct all *all, uint32_t tgid, uint64_t name_id)
+{
+	const uint64_t *at = hash_get(&all->index, name_id, tgid);
+
+	return at ? buf_at(&all->list, struct met, *at - 1) : NULL;
+}
+
+static void sum_times(struct mdl *m, const struct all *all)
 {
 	size_t n, i;
 	const struct mdl_row *const *rows = mdl_rows(m, MXBPF_CLASS_OPERATOR, &n);
-	uint64_t ns = 0, runq;
+	const struct mxbpf_account_sum *a;
+	struct met *o;
+	uint64_t runq;
 
-	for (i = 0; i < n; i++)
-		if (rows[i]->tgid == tgid && rows[i]->name_id == name_id) {
-			runq = rows[i]->account.runq_ns - rows[i]->account.nested_runq_ns;
-			add_sat(&ns, rows[i]->self_ns > runq ? rows[i]->self_ns - runq : 0);
-			add_sat(calls, rows[i]->count);
-		}
-	return ns;
+	for (i = 0; i < n; i++) {
+		o = find_met(all, rows[i]->tgid, rows[i]->name_id);
+		if (!o)
+			continue;
+		a = &rows[i]->account;
+		runq = a->runq_ns > a->nested_runq_ns ? a->runq_ns - a->nested_runq_ns : 0;
+		add_sat(&o->self_ns, rows[i]->self_ns > runq ? rows[i]->self_ns - runq : 0);
+		add_sat(&o->calls, rows[i]->count);
+	}
 }
 
 /* Which part of the loop's time operators take; of the window, in a program without one. */
@@ -147,65 +184,59 @@ static void put_sizes(const struct mdl *m, uint64_t sizes, char *to, size_t max)
 	snprintf(to, max, "%.*s", (int)len, text ? text : "");
 }
 
-/* Where the program is while these operators run. */
-static int find_line(const struct mdl *m, const struct buf *all,
-		     bool (*takes)(const struct operator*, uint64_t name_id), uint64_t name_id, struct fact_line *line)
+static bool is_denormal(const struct met *o)
 {
-	size_t n, i, k, len;
+	return o->denormal && (double)o->denormal >= DENORMAL_LEAST * (double)o->valued;
+}
+
+/* Where the program is while an operator runs; name_id 0: one of those with denormal values. */
+static int find_line(const struct mdl *m, const struct all *all, uint64_t name_id, struct fact_line *line)
+{
+	size_t n, i, len;
 	const struct mxbpf_agg_line *l = lines_rows(m, &n);
 	struct facts_tally tally = {.of = 0};
-	const struct operator* o;
+	const struct met *o;
 	const char *text;
 	int err = 0;
 
-	for (i = 0; i < n && !err; i++)
-		for (k = 0; k < buf_count(all, struct operator) && !err; k++) {
-			o = buf_at(all, const struct operator, k);
-			if (l[i].h.tgid != o->tgid || l[i].name_id != o->name_id || !takes(o, name_id))
-				continue;
-			text = lines_of_program(m, l[i].stack_id, &len);
-			add_sat(&tally.of, l[i].count);
-			err = text && lines_is_program(text, len) ? facts_tally_add(&tally, text, len, &l[i]) : 0;
-		}
+	for (i = 0; i < n && !err; i++) {
+		o = l[i].cls == MXBPF_CLASS_OPERATOR ? find_met(all, l[i].h.tgid, l[i].name_id) : NULL;
+		if (!o || (name_id ? o->name_id != name_id : !is_denormal(o)))
+			continue;
+		text = lines_of_program(m, l[i].stack_id, &len);
+		add_sat(&tally.of, l[i].count);
+		err = text && lines_is_program(text, len) ? facts_tally_add(&tally, text, len, &l[i]) : 0;
+	}
 	*line = facts_tally_top(&tally);
 	facts_tally_fini(&tally);
 	return err;
 }
 
-static bool is_denormal(const struct operator* o, uint64_t name_id)
-{
-	(void)name_id;
-	return o->denormal && (double)o->denormal >= DENORMAL_LEAST * (double)o->valued;
-}
-
-static int make_values(struct mdl *m, const struct mdl_session *s, struct facts *f, const struct buf *all)
+static int make_values(struct mdl *m, const struct mdl_session *s, struct facts *f, const struct all *all)
 {
 	struct cause_values *v = &f->cause.values;
-	const struct operator* o, *most = NULL;
-	uint64_t ns, most_ns = 0, sum_ns = 0, calls = 0;
+	const struct met *o, *most = NULL;
+	uint64_t sum_ns = 0;
 	size_t k;
 
-	for (k = 0; k < buf_count(all, struct operator); k++) {
-		o = buf_at(all, const struct operator, k);
-		if (!is_denormal(o, 0) || (f->loop.n && o->tgid != f->loop.tgid))
+	for (k = 0; k < buf_count(&all->list, struct met); k++) {
+		o = buf_at(&all->list, const struct met, k);
+		if (!is_denormal(o) || (f->loop.n && o->tgid != f->loop.tgid))
 			continue;
-		ns = self_of(m, o->tgid, o->name_id, &calls);
-		add_sat(&sum_ns, (uint64_t)((double)ns * facts_share((double)o->denormal, (double)o->valued)));
-		v->looks += o->denormal;
-		v->of += o->valued;
+		add_sat(&sum_ns, whole((double)o->self_ns *
+				       facts_least(1, facts_share((double)o->denormal, (double)o->valued))));
+		add_sat(&v->looks, o->denormal);
+		add_sat(&v->of, o->valued);
 		v->operators++;
-		if (!most || ns > most_ns) {
-			most = o;
-			most_ns = ns;
-		}
+		most = !most || o->self_ns > most->self_ns ? o : most;
 	}
 	if (!most || v->looks < LOOKS_LEAST)
 		return 0;
 	v->tgid = most->tgid;
 	v->share = share_of_operators(s, f) * share_of(f, sum_ns);
-	v->operator= named(m, most->name_id);
+	v->op = named(m, most->name_id);
 	put_sizes(m, most->denormals.sizes, v->sizes, sizeof(v->sizes));
-	return find_line(m, all, is_denormal, 0, &v->line);
+	return find_line(m, all, 0, &v->line);
 }
 
 /* ---- sizes */
@@ -214,98 +245,83 @@ static int make_values(struct mdl *m, const struct mdl_session *s, struct facts 
  * What calls with the operator's most frequent sizes take, and the others: looks tell the part of the operator's time,
  * and how long the calls are that they meet. The elements of others are known from looks, too.
  */
-static struct cause_sizes sizes_of(struct mdl *m, const struct operator* o)
+static struct cause_sizes sizes_of(const struct met *o)
 {
-	size_t n, i;
-	const struct input_row *rows = mdl_table_rows(m, &feature_inputs, &inputs_table, &n), *slow = &o->sizes;
+	const struct input_row *slow = &o->sizes;
 	struct cause_sizes v = {.tgid = o->tgid, .looks = slow->looks, .of = o->looks, .operators = 1};
 	const double part = facts_share((double)slow->looks, (double)o->looks);
-	double elements = 0, calls;
-	uint64_t others = 0, count = 0;
+	const uint64_t others = o->looks - slow->looks;
+	const double elements = o->elements - (double)slow->looks * (double)slow->elements;
+	double calls, each;
 
-	v.self_ns = (uint64_t)(part * (double)self_of(m, o->tgid, o->name_id, &count));
-	v.call_ns = LOOK_AT * slow->elapsed_ns / slow->looks;
-	for (i = 0; i < n; i++)
-		if (rows[i].name_id == o->name_id && rows[i].tgid == o->tgid && rows[i].sizes != slow->sizes) {
-			add_sat(&others, rows[i].looks);
-			elements += (double)rows[i].looks * (double)rows[i].elements;
-		}
-	calls = (double)count - facts_share((double)v.self_ns, (double)v.call_ns);
-	if (others < OTHERS_LEAST || calls <= 0 || part >= 1)
+	v.self_ns = whole(part * (double)o->self_ns);
+	v.call_ns = whole(LOOK_AT * facts_share((double)slow->elapsed_ns, (double)slow->looks));
+	calls = (double)o->calls - facts_share((double)v.self_ns, (double)v.call_ns);
+	if (others < OTHERS_LEAST || calls < 1 || elements <= 0)
 		return v;
-	v.other_ns = (uint64_t)((double)v.self_ns * (1 - part) / part / calls);
-	v.times = facts_share((double)v.call_ns, (double)slow->elements) /
-		  ((double)(v.other_ns + 1) / (elements / (double)others));
+	v.other_ns = whole((1 - part) * (double)o->self_ns / calls);
+	each = facts_share((double)v.call_ns, (double)slow->elements);
+	v.times = facts_share(each, ((double)v.other_ns + 1) / (elements / (double)others));
 	return v;
 }
 
-static bool is_candidate(const struct mdl *m, const struct facts *f, const struct operator* o)
+static bool is_slow_size(const struct mdl *m, const struct facts *f, const struct met *o, const struct cause_sizes *v)
 {
-	return o->sizes.looks >= SIZES_LEAST && o->sizes.elements &&
-	       (double)o->sizes.looks >= SIZES_PART * (double)o->looks && (!f->loop.n || o->tgid == f->loop.tgid) &&
-	       is_even(m, o->name_id) && !copies(m, o->name_id);
-}
-
-static bool is_named(const struct operator* o, uint64_t name_id)
-{
-	return o->name_id == name_id;
+	return o->sizes.looks >= SIZES_LEAST && (double)o->sizes.looks >= SIZES_PART * (double)o->looks &&
+	       v->times >= SLOWER && v->call_ns >= CALL_LEAST &&
+	       (double)v->call_ns >= ELEMENT_LEAST * (double)o->sizes.elements &&
+	       (!f->loop.n || o->tgid == f->loop.tgid) && is_even(m, o->name_id) && !copies(m, o->name_id);
 }
 
 /* Of the operators that are slow for certain sizes, the one with the most time; the share is that of all. */
-static int make_sizes(struct mdl *m, const struct mdl_session *s, struct facts *f, const struct buf *all)
+static int make_sizes(struct mdl *m, const struct mdl_session *s, struct facts *f, const struct all *all)
 {
 	struct cause_sizes *v = &f->cause.sizes, now;
 	uint64_t sum_ns = 0, name_id = 0;
-	const struct operator* o;
+	const struct met *o;
 	unsigned n = 0;
 	size_t k;
 
-	for (k = 0; k < buf_count(all, struct operator); k++) {
-		o = buf_at(all, const struct operator, k);
-		if (!is_candidate(m, f, o))
-			continue;
-		now = sizes_of(m, o);
-		if (now.times < SLOWER || (double)now.call_ns < ELEMENT_LEAST * (double)o->sizes.elements)
+	for (k = 0; k < buf_count(&all->list, struct met); k++) {
+		o = buf_at(&all->list, const struct met, k);
+		now = sizes_of(o);
+		if (!is_slow_size(m, f, o, &now))
 			continue;
 		add_sat(&sum_ns, now.self_ns);
 		n++;
 		if (now.self_ns <= v->self_ns)
 			continue;
 		*v = now;
-		v->operator= named(m, o->name_id);
+		v->op = named(m, o->name_id);
 		put_sizes(m, o->sizes.sizes, v->sizes, sizeof(v->sizes));
 		name_id = o->name_id;
 	}
 	v->operators = n;
 	v->share = share_of_operators(s, f) * share_of(f, sum_ns);
-	return name_id ? find_line(m, all, is_named, name_id, &v->line) : 0;
+	return name_id ? find_line(m, all, name_id, &v->line) : 0;
 }
-
-#define VARIED_LEAST 8	 /* looks */
-#define VARIED_PART  0.6 /* of them, met sizes of their own */
 
 /* Operators of oneDNN, which prepares code for each size. */
 static bool prepares(const struct mdl *m, uint64_t name_id)
 {
-	size_t len;
-	const char *name = mdl_name(m, name_id, &len);
+	static const char *const words[] = {"mkldnn", "onednn", "convolution", NULL};
 
-	return memmem(name, len, "mkldnn", 6) || memmem(name, len, "convolution", 11) || memmem(name, len, "onednn", 6);
+	return is_one_of(m, name_id, words, false);
 }
 
-static void make_varied(const struct mdl *m, struct facts *f, const struct buf *all)
+static void make_varied(const struct mdl *m, struct facts *f, const struct all *all)
 {
 	struct cause_varied *v = &f->cause.varied;
-	const struct operator* o;
+	const struct met *o;
 	size_t k;
 
-	for (k = 0; k < buf_count(all, struct operator); k++) {
-		o = buf_at(all, const struct operator, k);
+	for (k = 0; k < buf_count(&all->list, struct met); k++) {
+		o = buf_at(&all->list, const struct met, k);
 		if (o->looks < VARIED_LEAST || (double)o->rows < VARIED_PART * (double)o->looks ||
 		    o->looks <= v->looks || !prepares(m, o->name_id))
 			continue;
 		*v = (struct cause_varied){.tgid = o->tgid, .sizes = o->rows, .looks = o->looks};
-		v->operator= named(m, o->name_id);
+		v->op = named(m, o->name_id);
 	}
 }
 
@@ -313,17 +329,19 @@ int make_inputs(struct mdl *m, const struct mdl_session *s, struct facts *f)
 {
 	size_t n, i;
 	const struct input_row *r = mdl_table_rows(m, &feature_inputs, &inputs_table, &n);
-	struct hash index = {0};
-	struct buf all = {0};
+	struct all all = {.list = {0}};
 	int err = 0;
 
 	for (i = 0; i < n && !err; i++)
-		err = r[i].looks ? add_row(m, &all, &index, &r[i]) : 0;
-	make_varied(m, f, &all);
-	err = err ? err : make_values(m, s, f, &all);
-	err = err ? err : make_sizes(m, s, f, &all);
-	hash_fini(&index);
-	buf_fini(&all);
+		err = r[i].looks ? add_row(m, &all, &r[i]) : 0;
+	if (!err && n) {
+		sum_times(m, &all);
+		make_varied(m, f, &all);
+		err = make_values(m, s, f, &all);
+		err = err ? err : make_sizes(m, s, f, &all);
+	}
+	hash_fini(&all.index);
+	buf_fini(&all.list);
 	return err;
 }
 
@@ -355,15 +373,16 @@ static void values_say(const struct facts *f, struct buf *b)
 		   "Operators compute with denormal numbers, which are so close to 0 that a processor takes up to a "
 		   "hundred "
 		   "times as long for them: %.*s%s, %.0f%% of the time",
-		   (int)v->operator.len, v->operator.name, v->operators > 1 ? " and others" : "", 100 * v->share);
+		   (int)v->op.len, v->op.name, v->operators > 1 ? " and others" : "", 100 * v->share);
 }
 
 static void values_evidence(const struct facts *f, struct buf *b)
 {
 	const struct cause_values *v = &f->cause.values;
 
-	buf_printf(b, "%" PRIu64 " of %" PRIu64 " looks at these operators found such values, for example in %s",
-		   v->looks, v->of, v->sizes);
+	buf_printf(b, "%" PRIu64 " of %" PRIu64 " looks at these operators found such values", v->looks, v->of);
+	if (v->sizes[0])
+		buf_printf(b, ", for example in %s", v->sizes);
 	put_line(f, &v->line, b);
 }
 
@@ -379,9 +398,9 @@ static void sizes_say(const struct facts *f, struct buf *b)
 
 	buf_printf(b,
 		   "%.*s%s slow for inputs of certain sizes: with %s, a call takes about %s, and %.0f times as long "
-		   "for each "
-		   "element as with other sizes, which take %s on average; these are %.0f%% of the time",
-		   (int)v->operator.len, v->operator.name, v->operators > 1 ? " and others are" : " is", v->sizes,
+		   "for each element as with other sizes, which take %s on average; the slow ones take %.0f%% of the "
+		   "time",
+		   (int)v->op.len, v->op.name, v->operators > 1 ? " and others are" : " is", v->sizes,
 		   fmt_ns(v->call_ns, ns[0]), v->times, fmt_ns(v->other_ns, ns[1]), 100 * v->share);
 }
 

@@ -191,7 +191,7 @@ static void count_round(struct ranks *r, struct seen *s, size_t n, uint64_t *was
 	for (i = 0; i < n; i++)
 		waits += s[i].waits;
 	r->rounds += n > 1;
-	if (waits == n)
+	if (waits == n && n == r->n)
 		*was = 0; /* the late one has come */
 	if (waits * 2 < n || waits == n)
 		return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Threads of a process that wait for locks of Python in the whole window, at lines of the program: a thread that waits
- * for work has a frame of Python's library inside. Who has which lock is what `mxbpf now` reads.
+ * Threads of a process that wait for locks of Python in the whole window while they have others. Who has which lock is
+ * what `mxbpf now` reads.
  */
 #include "feature/findings/rules.h"
 
@@ -12,12 +12,14 @@
 
 #include "feature/lines/lines.h"
 
-#define LOOKS_LEAST 10
+#define LOOKS_LEAST  10
+#define WINDOW_LEAST 0.8 /* of the window, from the first look at a thread to the last one */
 
 /* What the looks have found of a thread. */
 struct still {
 	uint32_t tgid, tid;
 	uint64_t looks, locked, stack_id; /* locked: at the stack of the first look, waiting for a lock */
+	uint64_t first_ns, last_ns;
 };
 
 static int sum_looks(const struct mdl *m, struct hash *index, struct buf *threads)
@@ -34,32 +36,48 @@ static int sum_looks(const struct mdl *m, struct hash *index, struct buf *thread
 		if (!t)
 			return -ENOMEM;
 		if (added)
-			*t = (struct still){.tgid = l[i].h.tgid, .tid = l[i].tid, .stack_id = l[i].stack_id};
+			*t = (struct still){.tgid = l[i].h.tgid,
+					    .tid = l[i].tid,
+					    .stack_id = l[i].stack_id,
+					    .first_ns = l[i].h.ts_ns};
+		t->first_ns = l[i].h.ts_ns < t->first_ns ? l[i].h.ts_ns : t->first_ns;
+		t->last_ns = l[i].h.ts_ns > t->last_ns ? l[i].h.ts_ns : t->last_ns;
 		t->looks++;
 		t->locked += l[i].flags & MXBPF_LOOK_MUTEX && l[i].stack_id == t->stack_id;
 	}
 	return 0;
 }
 
-/* The innermost line, if it is of the program; else NULL. */
-static const char *waits_at(const struct mdl *m, const struct still *t, size_t *len)
+static bool is_stuck(const struct still *t, uint64_t window_ns)
 {
-	size_t left = 0;
-	const char *text = mdl_text(m, MXBPF_NAME_STACK, t->stack_id, &left);
-	const char *end = text ? memchr(text, '\n', left) : NULL;
-
-	*len = end ? (size_t)(end - text) : left;
-	return text && t->looks >= LOOKS_LEAST && t->locked == t->looks && lines_is_program(text, *len) ? text : NULL;
+	return t->looks >= LOOKS_LEAST && t->locked == t->looks &&
+	       (double)(t->last_ns - t->first_ns) >= WINDOW_LEAST * (double)window_ns;
 }
 
-static void note_thread(struct cause_stuck *s, const struct still *t, const char *line, size_t len)
+static void note_thread(const struct mdl *m, struct cause_stuck *s, const struct still *t)
 {
-	if (s->tgid && s->tgid != t->tgid)
-		return;
-	s->tgid = t->tgid;
-	if (s->n < STUCK_LINES)
+	size_t len;
+	const char *line = lines_of_program(m, t->stack_id, &len);
+
+	if (s->n < STUCK_LINES && line)
 		snprintf(s->lines[s->n], sizeof(s->lines[0]), "thread %" PRIu32 " at %.*s", t->tid, (int)len, line);
+	s->tgid = t->tgid;
 	s->n++;
+}
+
+/* The threads of a process that are stuck, if there are several. */
+static struct cause_stuck stuck_of(const struct mdl *m, const struct buf *threads, uint32_t tgid, uint64_t window_ns)
+{
+	struct cause_stuck s = {.tgid = 0};
+	const struct still *t;
+	size_t i;
+
+	for (i = 0; i < buf_count(threads, struct still); i++) {
+		t = buf_at(threads, const struct still, i);
+		if (t->tgid == tgid && is_stuck(t, window_ns))
+			note_thread(m, &s, t);
+	}
+	return s.n > 1 ? s : (struct cause_stuck){.tgid = 0};
 }
 
 int make_stuck(struct mdl *m, const struct mdl_session *s, struct facts *f)
@@ -67,26 +85,22 @@ int make_stuck(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	struct hash index = {0};
 	struct buf threads = {0};
 	const struct still *t;
-	const char *line;
-	size_t i, len;
+	size_t i;
 	int err = sum_looks(m, &index, &threads);
 
-	(void)s;
-	for (i = 0; !err && i < buf_count(&threads, struct still); i++) {
-		t = buf_at(&threads, struct still, i);
-		line = waits_at(m, t, &len);
-		if (line)
-			note_thread(&f->cause.stuck, t, line, len);
+	for (i = 0; !err && i < buf_count(&threads, struct still) && !f->cause.stuck.n; i++) {
+		t = buf_at(&threads, const struct still, i);
+		if (is_stuck(t, s->duration_ns))
+			f->cause.stuck = stuck_of(m, &threads, t->tgid, s->duration_ns);
 	}
 	hash_fini(&index);
 	buf_fini(&threads);
 	return err;
 }
 
-/* Of one thread alone, another one has the lock and works, which is a finding of its own. */
 static double stuck_share(const struct facts *f)
 {
-	return f->cause.stuck.n > 1 && !f->locked.share ? 1 : 0;
+	return f->cause.stuck.n > 1;
 }
 
 static void stuck_say(const struct facts *f, struct buf *b)

@@ -285,7 +285,7 @@ static int trend_line(const struct mdl *m, struct cause_trend *t, const struct c
 	double share[2], by, most = 0;
 	size_t i;
 
-	for (i = 0; i < buf_count(&of.lines[1].lines, struct fact_line); i++) {
+	for (i = 0; *name && i < buf_count(&of.lines[1].lines, struct fact_line); i++) {
 		line = buf_at(&of.lines[1].lines, const struct fact_line, i);
 		by = more_at(t, of.lines, line->text, share);
 		function[facts_function(line->text, strlen(line->text), function)] = '\0';
