@@ -23,7 +23,7 @@
 #define OTHERS_LEAST   2		    /* looks that met others */
 #define SIZES_PART     0.5		    /* of the looks at an operator, met the sizes that are slow */
 #define SLOWER	       3		    /* times as long for each element as for the others */
-#define ELEMENT_LEAST  4		    /* ns for each element; memory that is not in a cache takes one or two */
+#define ELEMENT_LEAST  8		    /* ns for each element; a Fourier transform of a good size takes up to 6 */
 #define CALL_LEAST     (10 * FACTS_TINY_NS) /* of a shorter call, most may be there whatever its inputs are */
 #define LOOK_AT	       2   /* a look meets a call in its middle, so it takes about twice the time until then */
 #define VARIED_LEAST   64  /* looks at an operator that nearly always meets other sizes */
