@@ -8,12 +8,19 @@
 #define MXBPF_TENSORS_MAX    16384 /* different tensors, and parts of argument lists, known to BPF */
 #define MXBPF_ARGS_KNOWN_MAX 16384
 
-#define MXBPF_ARGS_MAX	     30
-#define MXBPF_ARG_SLOTS	     32 /* words that pass arguments: six registers, then the stack */
-#define MXBPF_ARG_REGS	     6
-#define MXBPF_ARG_LIST_MAX   30 /* longest list of tensors that is read; the runtime's profiler has this limit */
-#define MXBPF_ARG_WORDS_MAX  256
-#define MXBPF_IMPL_WORDS     21 /* words of a tensor object that are read, up to its key set */
+#define MXBPF_ARGS_MAX	    30
+#define MXBPF_ARG_SLOTS	    32 /* words that pass arguments: six registers, then the stack */
+#define MXBPF_ARG_REGS	    6
+#define MXBPF_ARG_LIST_MAX  30 /* longest list of tensors that is read; the runtime's profiler has this limit */
+#define MXBPF_ARG_WORDS_MAX 256
+#define MXBPF_IMPL_WORDS    21 /* words of a tensor object that are read, up to its key set */
+/* Indexes of a tensor's members among these words, counted back from the key set. */
+#define MXBPF_IMPL_NDIM	     (MXBPF_IMPL_WORDS - 15)
+#define MXBPF_IMPL_SIZES     (MXBPF_IMPL_WORDS - 14)
+#define MXBPF_IMPL_STRIDES   (MXBPF_IMPL_WORDS - 9)
+#define MXBPF_IMPL_OFFSET    (MXBPF_IMPL_WORDS - 4) /* of the first element in the storage */
+#define MXBPF_IMPL_NUMEL     (MXBPF_IMPL_WORDS - 3)
+#define MXBPF_IMPL_DTYPE     (MXBPF_IMPL_WORDS - 2)
 #define MXBPF_ARG_WORDS_PART (MXBPF_NAME_PART_BYTES / 8)
 #define MXBPF_TENSOR_DIMS    15
 #define MXBPF_NO_STORAGE     (~0u) /* value of cfg_tensor_storage_word: the index is not known */

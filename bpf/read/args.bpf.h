@@ -58,14 +58,8 @@ struct {
 	__type(value, struct mxbpf_name_part);
 } args SEC(".maps");
 
-/* Indexes of a tensor's members in `impl`, counted back from the key set. */
-#define IMPL_NDIM    (MXBPF_IMPL_WORDS - 15)
-#define IMPL_SIZES   (MXBPF_IMPL_WORDS - 14)
-#define IMPL_STRIDES (MXBPF_IMPL_WORDS - 9)
-#define IMPL_NUMEL   (MXBPF_IMPL_WORDS - 3)
-#define IMPL_DTYPE   (MXBPF_IMPL_WORDS - 2)
-#define IMPL_INLINE  5 /* dimensions stored inline; with more, sizes and then strides are on the heap */
-#define DTYPES_MAX   48
+#define IMPL_INLINE 5 /* dimensions stored inline; with more, sizes and then strides are on the heap */
+#define DTYPES_MAX  48
 
 static __always_inline struct mxbpf_arg_scratch *scratch_of(__u32 slot)
 {
@@ -116,8 +110,8 @@ __noinline int dims_inline(__u32 slot, __u32 ndim)
 	if (!s || ndim > IMPL_INLINE)
 		return 0;
 	for (i = 0; i < IMPL_INLINE && i < ndim; i++) {
-		s->tensor.dims[i] = s->impl[IMPL_SIZES + i];
-		*stride_at(s, ndim, i) = s->impl[IMPL_STRIDES + i];
+		s->tensor.dims[i] = s->impl[MXBPF_IMPL_SIZES + i];
+		*stride_at(s, ndim, i) = s->impl[MXBPF_IMPL_STRIDES + i];
 	}
 	return 0;
 }
@@ -149,7 +143,7 @@ __noinline int dims_check(__u32 slot, __u32 ndim)
 		sizes |= s->tensor.dims[i];
 		strides |= i || ndim == 1 ? *stride_at(s, ndim, i) : 0;
 	}
-	if (product != s->impl[IMPL_NUMEL])
+	if (product != s->impl[MXBPF_IMPL_NUMEL])
 		return DIMS_WRONG;
 	unset = ndim && !strides;
 	stored = cfg_tensor_storage_word >= MXBPF_IMPL_WORDS || s->impl[cfg_tensor_storage_word];
@@ -161,19 +155,19 @@ __noinline int dims_check(__u32 slot, __u32 ndim)
 /* Returns the word of the tensor in `impl`. */
 static __always_inline __u64 tensor_word(struct mxbpf_arg_scratch *s, __u32 slot)
 {
-	__u64 ndim = s->impl[IMPL_NDIM], id;
+	__u64 ndim = s->impl[MXBPF_IMPL_NDIM], id;
 	int dims;
 
-	if (ndim > MXBPF_TENSOR_DIMS || (__u16)s->impl[IMPL_DTYPE] >= DTYPES_MAX)
+	if (ndim > MXBPF_TENSOR_DIMS || (__u16)s->impl[MXBPF_IMPL_DTYPE] >= DTYPES_MAX)
 		return MXBPF_WORD_UNREADABLE;
 	if (ndim <= IMPL_INLINE)
 		dims_inline(slot, ndim);
-	else if (bpf_probe_read_user(s->tensor.dims, ndim * 16, (void *)s->impl[IMPL_SIZES]))
+	else if (bpf_probe_read_user(s->tensor.dims, ndim * 16, (void *)s->impl[MXBPF_IMPL_SIZES]))
 		return MXBPF_WORD_UNREADABLE;
 	dims = dims_check(slot, ndim);
 	if (dims == DIMS_WRONG || dims == DIMS_NESTED)
 		return dims == DIMS_WRONG ? MXBPF_WORD_UNREADABLE : MXBPF_WORD_OTHER;
-	s->tensor.dtype = s->impl[IMPL_DTYPE];
+	s->tensor.dtype = s->impl[MXBPF_IMPL_DTYPE];
 	s->tensor.ndim = ndim;
 	s->tensor.strided = dims == DIMS_STRIDED;
 	s->tensor.storage = s->tensor.pad = 0;

@@ -232,8 +232,7 @@ static void test_inputs(void)
 	}
 }
 
-/* Looks at a thread, of which so many find it in a lock that its frames know, and the others in one that they do not.
- */
+/* Feeds looks at a thread: the first `known` find it waiting for a lock of its frames, the others for another lock. */
 static void mutex_looks(uint32_t tid, const char *stack, uint64_t known, uint64_t others)
 {
 	struct mxbpf_look l = {.h = {.kind = MXBPF_LOOK, .size = sizeof(l), .tgid = PID}, .tid = tid, .stack_id = tid};

@@ -65,7 +65,7 @@ enum cost_of { COST_SLICED, COST_LITTLE };		   /* a row, see MXBPF_PARTIAL_LITTL
 
 #define COST_POINTS 64 /* of more slices, each two become one */
 
-/* What one slice recorded, or several in a row. */
+/* Sums over one slice, or over several slices in a row. */
 struct cost_point {
 	uint64_t from_ns, to_ns;
 	uint64_t iterations;

@@ -551,14 +551,12 @@ static void take_data(struct facts *f, const struct tallies *t)
 		f->data_line = workers.looks ? workers : f->other_line;
 }
 
-#define CALLS_PART 4 /* a line calls the runtime if looks find it there for this part of the looks outside, or more */
-
 static bool is_apart(const struct tallies *t, const struct fact_line *line)
 {
 	const uint64_t calls =
 		facts_tally_at(&t->about[ABOUT_API], line->text) + facts_tally_at(&t->about[ABOUT_WAIT], line->text);
 
-	return calls * CALLS_PART < line->looks;
+	return calls * FACTS_CALLS_PART < line->looks;
 }
 
 /* Looks outside the runtime, at lines of the program that do not call it; *most: the one with the most. */

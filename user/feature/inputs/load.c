@@ -27,16 +27,6 @@
 #define UNITS_NS    (5 * 1000000000ull) /* until they are read again: a program may change it */
 #define TEXTS_MAX   1024
 
-/* Indexes of words of a tensor object that is read up to its key set. */
-enum {
-	WORD_NDIM = MXBPF_IMPL_WORDS - 15,
-	WORD_SIZES = MXBPF_IMPL_WORDS - 14,
-	WORD_STRIDES = MXBPF_IMPL_WORDS - 9,
-	WORD_OFFSET = MXBPF_IMPL_WORDS - 4,
-	WORD_NUMEL = MXBPF_IMPL_WORDS - 3,
-	WORD_TYPE = MXBPF_IMPL_WORDS - 2,
-};
-
 struct tensor {
 	uint64_t at, words[MXBPF_IMPL_WORDS];
 	uint64_t data;	  /* address of its first element; 0: not known, or not in memory of the CPU */
@@ -44,7 +34,7 @@ struct tensor {
 	bool dense;	  /* its elements are one piece of memory */
 };
 
-/* Whether denormal values cost a thread anything. */
+/* A thread. flushes: its processor takes denormal values as 0, so they cost nothing. */
 struct unit {
 	uint32_t tid;
 	bool flushes;
@@ -95,7 +85,7 @@ int inputs_take(struct inputs *in, struct buf *recs)
 static const char *type_of(const struct plan *plan, const struct tensor *t)
 {
 	const struct adp_args *a = &plan->adp->args;
-	const uint16_t type = (uint16_t)t->words[WORD_TYPE];
+	const uint16_t type = (uint16_t)t->words[MXBPF_IMPL_DTYPE];
 
 	return type < a->ndtypes ? a->dtypes[type] : "";
 }
@@ -110,19 +100,19 @@ static bool read_words(const struct tgt *t, const struct plan *plan, uint64_t at
 /* The number of elements is stored beside the sizes, which tells an object that is a tensor. */
 static bool is_tensor(const struct plan *plan, struct tensor *t)
 {
-	const uint64_t n = t->words[WORD_NDIM];
+	const uint64_t n = t->words[MXBPF_IMPL_NDIM];
 	uint64_t i, product = 1, reach = 1;
 
 	if (n > DIMS_MAX || !type_of(plan, t)[0])
 		return false;
 	for (i = 0; i < n; i++) {
-		if (t->words[WORD_SIZES + i] > UINT32_MAX || t->words[WORD_STRIDES + i] > UINT32_MAX)
+		if (t->words[MXBPF_IMPL_SIZES + i] > UINT32_MAX || t->words[MXBPF_IMPL_STRIDES + i] > UINT32_MAX)
 			return false;
-		product *= t->words[WORD_SIZES + i];
-		reach += (t->words[WORD_SIZES + i] - 1) * t->words[WORD_STRIDES + i];
+		product *= t->words[MXBPF_IMPL_SIZES + i];
+		reach += (t->words[MXBPF_IMPL_SIZES + i] - 1) * t->words[MXBPF_IMPL_STRIDES + i];
 	}
 	t->dense = product && reach == product;
-	return product == t->words[WORD_NUMEL];
+	return product == t->words[MXBPF_IMPL_NUMEL];
 }
 
 /*
@@ -131,7 +121,7 @@ static bool is_tensor(const struct plan *plan, struct tensor *t)
  */
 static bool is_on_cpu(const struct tensor *x)
 {
-	const uint32_t device = x->words[WORD_TYPE] >> 16 & 0xffffff;
+	const uint32_t device = x->words[MXBPF_IMPL_DTYPE] >> 16 & 0xffffff;
 
 	return (device & 0xff00ff) == 0x010000 || device == 0xff0001;
 }
@@ -147,7 +137,7 @@ static void find_data(const struct tgt *t, const struct plan *plan, struct tenso
 	    tgt_read(t, x->at + plan->tensor_storage_off, &storage, sizeof(storage)) || !storage ||
 	    tgt_read(t, storage + plan->tensor_storage_off, &data, sizeof(data)) || !data)
 		return;
-	x->data = data + x->words[WORD_OFFSET] * x->element;
+	x->data = data + x->words[MXBPF_IMPL_OFFSET] * x->element;
 }
 
 /* ref: address of the word that has the address of the object. */
@@ -180,7 +170,7 @@ static bool is_denormal(const void *value, unsigned bytes)
 /* Returns the share of the values that are denormal, or -1 if none can be read. */
 static double denormal_share(const struct tgt *t, const struct tensor *x)
 {
-	const uint64_t bytes = x->words[WORD_NUMEL] * x->element;
+	const uint64_t bytes = x->words[MXBPF_IMPL_NUMEL] * x->element;
 	const size_t each = bytes < PLACE_BYTES ? bytes : PLACE_BYTES;
 	unsigned n = 0, found = 0, i;
 	char values[PLACE_BYTES];
@@ -206,9 +196,9 @@ static size_t put_sizes(const struct plan *plan, const struct tensor *x, char *t
 	unsigned i;
 
 	len += (size_t)snprintf(to + len, SIZES_BYTES - len, "%s%s[", between, type_of(plan, x));
-	for (i = 0; i < x->words[WORD_NDIM] && len < SIZES_BYTES; i++)
+	for (i = 0; i < x->words[MXBPF_IMPL_NDIM] && len < SIZES_BYTES; i++)
 		len += (size_t)snprintf(to + len, SIZES_BYTES - len, "%s%u", i ? ", " : "",
-					(unsigned)x->words[WORD_SIZES + i]);
+					(unsigned)x->words[MXBPF_IMPL_SIZES + i]);
 	if (len < SIZES_BYTES)
 		len += (size_t)snprintf(to + len, SIZES_BYTES - len, "]");
 	return len < SIZES_BYTES ? len : SIZES_BYTES - 1;
@@ -235,7 +225,7 @@ static void read_units(struct inputs *in, uint32_t tgid)
 	buf_fini(&all);
 }
 
-/* Whether the thread takes denormal values as 0. It is so if nobody knows, so that nothing is said. */
+/* Returns true if the thread takes denormal values as 0, and also if that is not known: then there is no finding. */
 static bool flushes(struct inputs *in, uint32_t tgid, uint32_t tid)
 {
 	unsigned i;
@@ -260,11 +250,11 @@ static bool look_at_input(const struct tgt *t, const struct plan *plan, uint64_t
 	share = denormal_share(t, &x);
 	if (!is_same(t, plan, ref, &x))
 		return false;
-	if (row->elements < x.words[WORD_NUMEL])
-		row->elements = x.words[WORD_NUMEL];
+	if (row->elements < x.words[MXBPF_IMPL_NUMEL])
+		row->elements = x.words[MXBPF_IMPL_NUMEL];
 	row->valued |= share >= 0;
 	row->denormal |= share >= INPUTS_DENORMAL;
-	if (x.words[WORD_NDIM]) /* a number that Python passes is a tensor, too */
+	if (x.words[MXBPF_IMPL_NDIM]) /* a number that Python passes is a tensor, too */
 		*len = put_sizes(plan, &x, sizes, *len);
 	return true;
 }

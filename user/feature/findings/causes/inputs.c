@@ -29,7 +29,7 @@
 #define VARIED_LEAST   64  /* looks at an operator that nearly always meets other sizes */
 #define VARIED_PART    0.6 /* of them, met sizes of their own */
 
-/* What is known of an operator of a process. */
+/* An operator in one process, with the sums over its looks and calls. */
 struct met {
 	uint32_t tgid;
 	uint64_t name_id, looks, valued, denormal; /* denormal: and not taken as 0 */
@@ -242,8 +242,8 @@ static int make_values(struct mdl *m, const struct mdl_session *s, struct facts 
 /* ---- sizes */
 
 /*
- * What calls with the operator's most frequent sizes take, and the others: looks tell the part of the operator's time,
- * and how long the calls are that they meet. The elements of others are known from looks, too.
+ * Estimates how long a call takes with the operator's most frequent sizes, and how long with other sizes. The share of
+ * the looks gives the part of the operator's time. The time since a call began, when a look meets it, gives its length.
  */
 static struct cause_sizes sizes_of(const struct met *o)
 {
@@ -273,7 +273,7 @@ static bool is_slow_size(const struct mdl *m, const struct facts *f, const struc
 	       (!f->loop.n || o->tgid == f->loop.tgid) && is_even(m, o->name_id) && !copies(m, o->name_id);
 }
 
-/* Of the operators that are slow for certain sizes, the one with the most time; the share is that of all. */
+/* Chooses the operator with the most time among those that are slow for certain sizes. The share is that of all. */
 static int make_sizes(struct mdl *m, const struct mdl_session *s, struct facts *f, const struct all *all)
 {
 	struct cause_sizes *v = &f->cause.sizes, now;

@@ -15,7 +15,7 @@
 #define LOOKS_LEAST  10
 #define WINDOW_LEAST 0.8 /* of the window, from the first look at a thread to the last one */
 
-/* What the looks have found of a thread. */
+/* A thread, with the looks that found it. */
 struct still {
 	uint32_t tgid, tid;
 	uint64_t looks, locked, stack_id; /* locked: at the stack of the first look, waiting for a lock */
