@@ -9,10 +9,10 @@ SAYS = 'aten::mul'
 ALSO = {'page_faults'}
 
 torch.set_num_threads(1)
-torch.set_flush_denormal(HEALTHY)
 net = torch.nn.Linear(256, 32)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
 state = torch.full((256, 2048), 3e-39)
+torch.set_flush_denormal(HEALTHY)  # the values in memory stay denormal
 begin()
 while going():
     decayed = state * 0.5  # CAUSE
