@@ -28,16 +28,16 @@ def _parsed(line: str) -> Tuple[List[str], Optional[str], bool, bool]:
     return [option for option in options if option not in ('--sudo', '-q', '--quiet')], name, sudo, quiet
 
 
-def _run(shell: Any, cell: str) -> Any:
-    """Runs a cell in the user's namespace, and returns the value of its last expression."""
+def _compiled(shell: Any, cell: str) -> List[Any]:
+    """Returns the code of a cell, and that of its last expression if it ends with one."""
     source = shell.transform_cell(cell)
-    file = shell.compile.cache(source, shell.execution_count)
+    file = shell.compile.cache(source, shell.displayhook.prompt_count)
     tree = ast.parse(source, file)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, file, 'exec'), shell.user_global_ns, shell.user_ns)
-    if not isinstance(last, ast.Expr):
-        return None
-    return eval(compile(ast.Expression(last.value), file, 'eval'), shell.user_global_ns, shell.user_ns)
+    codes = [shell.compile(tree, file, 'exec')]
+    if isinstance(last, ast.Expr):
+        codes.append(shell.compile(ast.Expression(last.value), file, 'eval'))
+    return codes
 
 
 def _show_warning(line: str) -> None:
@@ -56,11 +56,15 @@ def load(shell: Any) -> None:
         expression, and its output and its exception are as without the magic. -o NAME keeps the recording in the variable NAME.
         -q shows nothing. --sudo runs the program by `sudo -n`.
         """
+        __tracebackhide__ = True
         options, name, sudo, quiet = _parsed(line)
+        codes = _compiled(shell, cell)
         session = Session(os.getpid(), options, sudo, _show_warning)
         session.wait_started()
+        value = None
         try:
-            return _run(shell, cell)
+            for code in codes:
+                value = eval(code, shell.user_global_ns, shell.user_ns)
         finally:
             session.interrupt()
             recording = session.finish()
@@ -68,5 +72,8 @@ def load(shell: Any) -> None:
                 shell.user_ns[name] = recording
             if not quiet:
                 display(recording)
+        return value
 
-    shell.register_magic_function(mxbpf, 'cell')
+    # Then a semicolon at the end of the cell hides its value. Older versions of IPython lack this.
+    silenced = getattr(needed('IPython.core.magic', 'ipython'), 'output_can_be_silenced', lambda magic: magic)
+    shell.register_magic_function(silenced(mxbpf), 'cell')

@@ -175,7 +175,11 @@ class Recording:
 
 
 def inline(page: str) -> str:
-    """Puts a page into a frame of its own. Its script runs there, and can reach nothing of the notebook."""
+    """Puts a page into a frame of its own. Its script runs there, and can reach nothing of the notebook.
+
+    Without the base, links to parts of the page would lead to the address of the notebook.
+    """
+    page = page.replace('<head>', '<head><base href="about:srcdoc">', 1)
     return (
         '<iframe sandbox="allow-scripts" style="width: 100%%; height: 45em; border: 1px solid #8888; resize: vertical" '
         'title="mxbpf" srcdoc="%s"></iframe>' % html.escape(page)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from mxbpf._recording import Recording
 
 _SHOWN = 10  # rows of a table in a notebook
+# Columns that have the same value in all tables of a recording.
+_ABOUT = ('recording', 'window_start', 'job', 'runtime', 'mxbpf_version', 'host', 'rank', 'day')
 
 
 def needed(module: str, package: str) -> Any:
@@ -109,16 +111,14 @@ class Table:
         return '<mxbpf table %s: %d rows; %s>' % (self.name, len(self), self._recording.loss)
 
     def _repr_html_(self) -> str:
-        """The first rows, without columns that have no value in any row."""
+        """The first rows. Columns without a value, and those that say what `recordings` says, are left out."""
         table = self.to_arrow()
         names = [name for name in table.column_names if table[name].null_count < len(table)]
+        if self.name != 'recordings':
+            names = [name for name in names if name not in _ABOUT]
         rows = table.select(names).slice(0, _SHOWN).to_pylist()
-        lines = ['<table><caption>%s</caption><tr>' % html.escape('%d rows of %s; %s' % (len(table), self.name, self._recording.loss))]
-        lines += ['<th>%s</th>' % html.escape(name) for name in names]
-        for row in rows:
-            lines.append('</tr><tr>')
-            lines += ['<td>%s</td>' % html.escape('' if row[name] is None else str(row[name])) for name in names]
-        lines.append('</tr></table>')
-        if len(table) > len(rows):
-            lines.append('<p>%d more rows</p>' % (len(table) - len(rows)))
-        return ''.join(lines)
+        about = '%d rows of %s, %d shown; %s' % (len(table), self.name, len(rows), self._recording.loss)
+        cells = [names] + [['' if row[name] is None else str(row[name]) for name in names] for row in rows]
+        lines = ['<tr>%s</tr>' % ''.join('<td>%s</td>' % html.escape(cell) for cell in line) for line in cells]
+        lines[0] = lines[0].replace('td>', 'th>')
+        return '<p>%s</p><table>%s</table>' % (html.escape(about), ''.join(lines))
