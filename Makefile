@@ -68,7 +68,7 @@ PROGS := $(patsubst tests/prog/%.c,$(O)/prog/%,$(sort $(wildcard tests/prog/*.c)
 TOY   := $(addprefix $(O)/toy/,toy hang libmxnet.so libtorch_cpu.so burn/libtorch_cpu.so omp/libtorch_cpu.so kmp/libtorch_cpu.so inject_agent.so)
 FUZZ  := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)))
 
-.PHONY: all static check test smoke next units progs gpu-double bench soak day kernels demo lint analyze fuzz fuzzers unit-asan unit-tsan agent-tsan print-libs install uninstall deb sbom clean distclean help
+.PHONY: all static check test smoke next units progs gpu-double bench soak day kernels demo lint analyze fuzz fuzzers unit-asan unit-tsan agent-tsan print-libs install uninstall deb sbom wheel clean distclean help
 .DELETE_ON_ERROR:
 # What only pattern rules name stays. All else is made anew if it is missing.
 .SECONDARY: $(patsubst bpf/%.bpf.c,$(O)/gen/%.bpf.o,$(wildcard bpf/*.bpf.c)) $(patsubst %.c,$(O)/fuzz/obj/%.o,$(wildcard tests/fuzz/*.c))
@@ -380,7 +380,7 @@ units: $(UNITS)
 progs: $(PROGS) $(TOY) gpu-double
 
 help:
-	@sed -n '2,4p' Makefile; echo 'targets: all static demo test smoke next check bench soak day kernels lint analyze fuzz unit-asan unit-tsan agent-tsan install uninstall deb sbom clean'
+	@sed -n '2,4p' Makefile; echo 'targets: all static demo test smoke next check bench soak day kernels lint analyze fuzz unit-asan unit-tsan agent-tsan install uninstall deb sbom wheel clean'
 	@echo 'smoke: one minute of test'
 	@echo 'test, check, smoke: ONLY=REGEX runs only files whose name matches (interval.bats, unit/test_elf); LANES=N runs N files at a time'
 
@@ -495,10 +495,19 @@ deb: all $(O)/$(BINARY).spdx.json
 	$(Q)$(MAKE) -s --no-print-directory install DESTDIR='$(OUT)/deb' PREFIX=/usr
 	$(Q)SOURCE_DATE_EPOCH=$(EPOCH) share/deb/build.sh $(O) $(BINARY) $(DEB_VERSION)
 
+# For pip: the static program and the Python module.
+wheel: static
+	$(call say,WHEEL,$(O))
+	$(Q)rm -rf $(O)/wheel && mkdir -p $(O)/wheel
+	$(Q)strip --strip-unneeded --remove-section=.comment -o $(O)/wheel/mxbpf $(O)/mxbpf-static
+	$(Q)SOURCE_DATE_EPOCH=$(EPOCH) share/sbom.py $(O)/mxbpf-static $(VERSION) $(O)/wheel/mxbpf >$(O)/wheel/mxbpf.spdx.json
+	$(Q)share/licences.sh $(O)/wheel/mxbpf.spdx.json $(O)/wheel/licences
+	$(Q)SOURCE_DATE_EPOCH=$(EPOCH) share/wheel.py $(O)/wheel/mxbpf $(O)/wheel/mxbpf.spdx.json $(O)/wheel/licences $(VERSION) $(O)
+
 # Keeps the downloads (venv, wheels, npm), which take long to repeat. `make distclean` removes them, too.
 clean:
 	rm -rf $(addprefix $(O)/,obj gen unit prog toy gpu fuzz tsan analyze cppcheck test bench deb libmxbpf.a libmxbpf.so mxbpf mxbpf-static mxbpf.1 \
-		mxbpf.bash report.schema.json *.map *.spdx.json *.deb)
+		mxbpf.bash report.schema.json wheel *.map *.spdx.json *.deb *.whl)
 
 distclean:
 	rm -rf $(O)

@@ -37,6 +37,8 @@
 #                              PyTorch: wheel (the default), stripped, debian, next (the newest), previous (the one before).
 #   start_code NAME CODE ARGS...
 #                              start_ready of a PyTorch program given as text, in a child of the fork server
+#   make_static TARGET...      makes targets that need the static program, one file of tests at a time. Skips if the sources of Debian that
+#                              it needs cannot be downloaded.
 #   other_build LIBRARY COPY   copies a library under the build id of another MXNet that mxbpf knows
 #   start_toy ARGS...          start_ready of tests/toy, a C++ program on a toy MXNet; TOY: its directory (default $O/toy)
 #   traced ARGS STDOUT COMMAND...
@@ -105,6 +107,14 @@ root_setup() {
 	local need
 	for need in root "$@"; do "need_$need" || return 1; done
 	cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+make_static() {
+	local made=$BATS_FILE_TMPDIR/made
+	flock "$O/static.lock" make -s -C "$REPO" --no-print-directory O="$O" "$@" >"$made" 2>&1 && return 0
+	! grep -q 'cannot download' "$made" || skip "Debian's sources of cJSON, Zydis and libmicrohttpd cannot be downloaded"
+	cat "$made" >&2
+	return 1
 }
 
 need_mxnet() {

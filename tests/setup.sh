@@ -187,6 +187,15 @@ newest_torches() {
 	done
 }
 
+# pip of Rocky 9 and Amazon Linux 2023, and of Ubuntu 22.04, for tests/wheel.bats.
+old_pips() {
+	local version
+	for version in 21.3.1 22.0.2; do
+		[[ -e $DEPS/wheels/pip-$version-py3-none-any.whl ]] || "$DEPS/install/bin/pip" -q download --no-deps -d "$DEPS/wheels" "pip==$version" ||
+			die "pip cannot download pip $version"
+	done
+}
+
 npm_packages() {
 	perfetto
 	speedscope "$DEPS/speedscope"
@@ -246,6 +255,8 @@ virtual_env "$DEPS/dataset" tests/requirements-dataset.txt pyarrow.dataset 11 13
 virtual_env "$DEPS/otlp" tests/requirements-otlp.txt opentelemetry.proto 10 13
 virtual_env "$DEPS/nvtx" tests/requirements-nvtx.txt nvtx 11 13
 virtual_env "$DEPS/bench" tests/requirements-bench.txt pip 8 13
+virtual_env "$DEPS/install" tests/requirements-install.txt packaging 10 13
+old_pips
 stripped_torch "$DEPS/torch-stripped"
 debian_torch "$DEPS/torch-debian" >"$DEPS/torch-debian.log" 2>&1 ||
 	{ tail -n 5 "$DEPS/torch-debian.log" >&2; say "skipping the tests on Debian's PyTorch (output: $DEPS/torch-debian.log)"; }

@@ -4,13 +4,7 @@
 
 load helpers
 
-setup_file() {
-	local made=$BATS_FILE_TMPDIR/made
-	make -s -C "$REPO" --no-print-directory O="$O" static >"$made" 2>&1 && return 0
-	! grep -q 'cannot download' "$made" || skip "Debian's sources of cJSON, Zydis and libmicrohttpd cannot be downloaded"
-	cat "$made" >&2
-	return 1
-}
+setup_file() { make_static static; }
 
 setup() {
 	need_root

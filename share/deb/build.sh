@@ -15,20 +15,6 @@ MAINTAINER=${DEBEMAIL:-mxbpf developers <mxbpf@localhost>}
 # Compresses in the same way in each build.
 pack() { gzip -9 -n "$@"; }
 
-licences_of_linked() {
-	local package file
-	python3 -c 'import json, sys
-spdx = json.load(sys.stdin)
-linked = {r["relatedSpdxElement"] for r in spdx["relationships"] if r["relationshipType"] == "STATIC_LINK"}
-print("\n".join(p["name"] for p in spdx["packages"] if p["SPDXID"] in linked))' <"$DOC/mxbpf.spdx.json" | while read -r package; do
-		file=/usr/share/doc/$package/copyright
-		[[ ! -e $file ]] || install -D -m 644 "$file" "$DOC/licences/$package"
-	done
-	for file in "$REPO"/share/page/vendor/*LICENSE* "$REPO"/vendor/*/*LICENSE* "$REPO"/vendor/*/*NOTICE*; do
-		install -D -m 644 -T "$file" "$DOC/licences/$(basename "$(dirname "$file")")-$(basename "$file")"
-	done
-}
-
 copyright() {
 	cat <<-EOF
 		mxbpf is Copyright 2026 the mxbpf developers, under the Apache License 2.0, whose text is in
@@ -97,7 +83,7 @@ install -D -m 644 -t "$DOC/docs" "$REPO"/docs/*.md
 install -m 644 "$REPO/README.md" "$DOC"
 copyright >"$DOC/copyright"
 changelog | pack >"$DOC/changelog.gz"
-licences_of_linked
+"$HERE/../licences.sh" "$DOC/mxbpf.spdx.json" "$DOC/licences"
 mkdir "$STAGE/DEBIAN"
 control | grep . >"$STAGE/DEBIAN/control"
 echo /etc/mxbpf/serve.conf >"$STAGE/DEBIAN/conffiles"

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fmt.h"
+#include "base/shell.h"
 
 static enum { PLAIN, TIMED, JOURNAL } form;
 
@@ -75,7 +76,13 @@ static void print_line(enum cmd_level level, const char *text)
 
 int cmd_fail(const struct err *e)
 {
+	char path[1024], text[1100];
+
 	print_line(CMD_ERROR, e->why[0] ? e->why : strerror(e->code ? -e->code : EIO));
+	if (e->cls == ERR_PRIVILEGE && geteuid() && shell_hidden_from_sudo(path, sizeof(path))) {
+		snprintf(text, sizeof(text), "sudo does not look into the folder of mxbpf; use sudo %s", path);
+		print_line(CMD_WARNING, text);
+	}
 	return e->cls ? (int)e->cls : CMD_FAILED;
 }
 

@@ -9,21 +9,10 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/shell.h"
 #include "cmd/opts.h"
 
 #define COMMAND_BYTES 1400 /* a longer command has no room in the message */
-#define PLAIN	      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"
-
-/* Puts a word so that a shell reads it as it is. */
-static void put_quoted(struct buf *b, const char *word)
-{
-	const bool plain = word[0] && !word[strspn(word, PLAIN)];
-
-	buf_printf(b, "%s", plain ? "" : "'");
-	for (; *word; word++)
-		buf_printf(b, *word == '\'' ? "'\\''" : "%c", *word);
-	buf_printf(b, "%s", plain ? "" : "'");
-}
 
 static void put_option(struct buf *b, const struct cmd_given *g)
 {
@@ -31,7 +20,7 @@ static void put_option(struct buf *b, const struct cmd_given *g)
 	if (!g->value)
 		return;
 	buf_printf(b, g->opt->arg[0] == '[' ? "=" : " ");
-	put_quoted(b, g->value);
+	shell_put_quoted(b, g->value);
 }
 
 /* Takes the text out of a buffer. NULL: there was no memory. */
@@ -51,7 +40,7 @@ void cmd_remedy(const struct cmd_opts *o, bool recording, struct ses_remedy *r)
 
 	*r = (struct ses_remedy){0};
 	buf_printf(&command, "%s", getenv("SUDO_UID") ? "sudo " : "");
-	put_quoted(&command, program_invocation_name);
+	shell_put_quoted(&command, program_invocation_name);
 	buf_printf(&command, "%s", recording ? " record" : "");
 	for (i = 0; i < o->ngiven; i++)
 		if (cmd_with_agent(o->given[i].opt, why) == CMD_AGENT_NO)
@@ -61,7 +50,7 @@ void cmd_remedy(const struct cmd_opts *o, bool recording, struct ses_remedy *r)
 	buf_printf(&command, " --agent%s", o->ses.command ? " --" : "");
 	for (word = o->ses.command; word && *word; word++) {
 		buf_printf(&command, " ");
-		put_quoted(&command, *word);
+		shell_put_quoted(&command, *word);
 	}
 	if (o->ngiven == CMD_GIVEN_MAX || command.len + lost.len > COMMAND_BYTES || !(o->ses.probes & PROBE_OP))
 		buf_fini(&command);
