@@ -12,8 +12,10 @@ setup() {
 judge() { python3 "$REPO/tests/planted/run.py" "$@"; }
 
 # bats test_tags=alone
-@test "The first or second finding names a slow DataLoader worker, a leak and an evaluation of PyTorch jobs" {
-	judge torch/loader-sleeps torch/leak torch/evaluation
+@test "The first or second finding names a slow DataLoader worker with the line on which it sleeps, a leak and an evaluation of PyTorch jobs" {
+	expect_run 0 judge torch/loader-sleeps torch/leak torch/evaluation
+	line=$(grep -n 'time.sleep(0.002)  # a slow remote store' "$REPO/tests/planted/torch_job.py" | cut -d: -f1)
+	expect_re "its workers are at .*torch_job.py\\($line\\): __getitem__" "$output"
 }
 
 # bats test_tags=alone
@@ -24,12 +26,6 @@ judge() { python3 "$REPO/tests/planted/run.py" "$@"; }
 # bats test_tags=alone
 @test "Healthy jobs have no findings but the load of the machine" {
 	judge torch/healthy mxnet/healthy
-}
-
-@test "The finding about a worker names the Python line on which it sleeps" {
-	run judge torch/loader-sleeps
-	line=$(grep -n 'time.sleep(0.002)  # a slow remote store' "$REPO/tests/planted/torch_job.py" | cut -d: -f1)
-	expect_re "its workers are at .*torch_job.py\\($line\\): __getitem__" "$output"
 }
 
 @test "The first or second finding names single results, a rank that is late and a queue of the program" {
