@@ -23,6 +23,7 @@ TEST_PACKAGES=(
 	python3-dev nodejs npm chromium # Perfetto
 	bats jq tmux libomp-14-dev procps gdb strace util-linux bpftrace linux-perf golang-go busybox-static cpio squashfs-tools libjemalloc2 libtcmalloc-minimal4 # tests and bench
 	libffi-dev                                                                                          # a free-threaded CPython
+	sudo                                                                                                # a notebook of an ordinary user
 	libbz2-dev liblzma-dev                                                                              # make static
 	libclang-rt-14-dev llvm                                                                             # fuzzers, their coverage
 	shellcheck clang-format-14 cppcheck codespell                                                       # lint
@@ -252,6 +253,7 @@ meanwhile newest_torches
 virtual_env "$DEPS/readers" tests/requirements-readers.txt hta 10 12
 virtual_env "$DEPS/share" tests/requirements-share.txt spdx_tools 10 13
 virtual_env "$DEPS/dataset" tests/requirements-dataset.txt pyarrow.dataset 11 13
+virtual_env "$DEPS/notebook" tests/requirements-notebook.txt ipykernel 11 13
 virtual_env "$DEPS/otlp" tests/requirements-otlp.txt opentelemetry.proto 10 13
 virtual_env "$DEPS/nvtx" tests/requirements-nvtx.txt nvtx 11 13
 virtual_env "$DEPS/bench" tests/requirements-bench.txt pip 8 13
