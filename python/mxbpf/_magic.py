@@ -67,11 +67,15 @@ def load(shell: Any) -> None:
                 value = eval(code, shell.user_global_ns, shell.user_ns)
         finally:
             session.interrupt()
-            recording = session.finish()
-            if name:
-                shell.user_ns[name] = recording
-            if not quiet:
-                display(recording)
+            try:
+                recording = session.finish()
+            except Error as e:  # the cell did run, and its value is not lost
+                print('mxbpf: warning: no recording: %s' % e, file=sys.stderr)
+            else:
+                if name:
+                    shell.user_ns[name] = recording
+                if not quiet:
+                    display(recording)
         return value
 
     # Then a semicolon at the end of the cell hides its value. Older versions of IPython lack this.

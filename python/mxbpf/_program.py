@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
 import warnings
-from typing import Any, List, Sequence
+from typing import Any, List, Sequence, Union
 
 
 class Error(Exception):
@@ -41,6 +42,16 @@ def find() -> str:
     if not path:
         raise Error('cannot find the program mxbpf: set MXBPF to its path, or run: pip install mxbpf')
     return path
+
+
+def words(options: Union[str, Sequence[str]]) -> List[str]:
+    """Returns options that may be written as on a command line."""
+    return shlex.split(options) if isinstance(options, str) else list(options)
+
+
+def printable(text: str) -> str:
+    """Escapes what would change a terminal or turn a line around. Texts of the profiled program may be anything."""
+    return ''.join(c if c.isprintable() else c.encode('unicode_escape').decode() for c in text)
 
 
 def command(args: Sequence[str], sudo: bool = False) -> List[str]:

@@ -71,7 +71,7 @@ class Finding:
         return self.finding
 
     def __str__(self) -> str:
-        return self.text
+        return _program.printable(self.text)
 
 
 class Recording:
@@ -165,7 +165,8 @@ class Recording:
     def __repr__(self) -> str:
         target = self.report['target']
         seconds = self.duration_ns / 1e9
-        text = '<mxbpf recording of pid %d (%s): %.3g s, %s' % (target['pid'], target['comm'], seconds, self.loss)
+        about = (target['pid'], _program.printable(target['comm']), seconds, self.loss)
+        text = '<mxbpf recording of pid %d (%s): %.3g s, %s' % about
         if self.cost and seconds:
             text += ', cost %.1f %% of a CPU' % (100 * self.cost.added_cpu_ns / self.duration_ns)
         return text + '>'
@@ -197,9 +198,9 @@ def read(path: Union[str, 'os.PathLike[str]']) -> Recording:
     return recording
 
 
-def diff(a: Union[str, 'os.PathLike[str]', Recording], b: Union[str, 'os.PathLike[str]', Recording], options: Sequence[str] = ()) -> Dict[str, Any]:
+def diff(a: Union[str, 'os.PathLike[str]', Recording], b: Union[str, 'os.PathLike[str]', Recording], options: Union[str, Sequence[str]] = ()) -> Dict[str, Any]:
     """Compares two recordings, and returns what `mxbpf diff -f json` prints: whether b is faster, where, and whether it is certain."""
-    result: Dict[str, Any] = _program.as_json(['diff', path_of(a), path_of(b), '-q', *options])
+    result: Dict[str, Any] = _program.as_json(['diff', path_of(a), path_of(b), '-q', *_program.words(options)])
     return result
 
 

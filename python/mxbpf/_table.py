@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 from mxbpf import _describe
-from mxbpf._program import Error
+from mxbpf._program import Error, printable
 
 if TYPE_CHECKING:
     import pandas
@@ -119,6 +119,6 @@ class Table:
         rows = table.select(names).slice(0, _SHOWN).to_pylist()
         about = '%d rows of %s, %d shown; %s' % (len(table), self.name, len(rows), self._recording.loss)
         cells = [names] + [['' if row[name] is None else str(row[name]) for name in names] for row in rows]
-        lines = ['<tr>%s</tr>' % ''.join('<td>%s</td>' % html.escape(cell) for cell in line) for line in cells]
+        lines = ['<tr>%s</tr>' % ''.join('<td>%s</td>' % html.escape(printable(cell)) for cell in line) for line in cells]
         lines[0] = lines[0].replace('td>', 'th>')
         return '<p>%s</p><table>%s</table>' % (html.escape(about), ''.join(lines))

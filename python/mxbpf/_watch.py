@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from typing import Callable, List, Optional, Sequence
+from typing import Callable, List, Optional, Sequence, Union
 
 from mxbpf import _program
 from mxbpf._recording import Recording
@@ -26,7 +26,7 @@ def _nothing(line: str) -> None:
 class Session:
     """A run of `mxbpf record`. Its messages are read all the time, so that it never waits for a reader."""
 
-    def __init__(self, pid: int, options: Sequence[str] = (), sudo: bool = False, show: Callable[[str], None] = _nothing) -> None:
+    def __init__(self, pid: int, options: Sequence[str], sudo: bool = False, show: Callable[[str], None] = _nothing) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix='mxbpf-')
         self._path = os.path.join(self._folder.name, '%d.mxd' % pid)
         self._sudo = sudo
@@ -78,29 +78,31 @@ class Session:
 
     def finish(self) -> Recording:
         """Waits for the end of the recording. Ctrl-C ends it, and a second Ctrl-C interrupts the writing."""
+        interrupted: Optional[KeyboardInterrupt] = None
         while True:
             try:
                 while self._next() is not None:
                     pass
                 code = self._child.wait()
                 break
-            except KeyboardInterrupt:
+            except KeyboardInterrupt as e:
+                interrupted = e
                 self.interrupt()
         if not os.path.exists(self._path):
-            raise _program.failure(self._said, code)
+            raise interrupted or _program.failure(self._said, code)
         for line in self._said:
             if line.startswith('mxbpf: error: '):
                 _program.warn(line)
         return Recording(self._path, self._folder)
 
 
-def watch(pid: int, seconds: float = 5, options: Sequence[str] = (), sudo: bool = False, quiet: bool = False) -> Recording:
+def watch(pid: int, seconds: float = 5, options: Union[str, Sequence[str]] = (), sudo: bool = False, quiet: bool = False) -> Recording:
     """Records a running process, and returns the recording, which shows its page in a notebook.
 
     Args:
         pid: the process.
         seconds: how long. An interrupt (Ctrl-C) ends it earlier, with the results so far.
-        options: further options of `mxbpf record`, such as `['--memory', '--py-stacks']`.
+        options: further options of `mxbpf record`, such as `'--memory --py-stacks'`, or a list of them.
         sudo: run the program by `sudo -n`, which must not ask for a password.
         quiet: show no progress on stderr.
 
@@ -108,4 +110,4 @@ def watch(pid: int, seconds: float = 5, options: Sequence[str] = (), sudo: bool 
         Error: with the program's message, for instance if there is no such process, or a right is missing.
     """
     show = _nothing if quiet else lambda line: print(line, file=sys.stderr, flush=True)
-    return Session(pid, ['-d', '%dms' % round(seconds * 1000), *options], sudo, show).finish()
+    return Session(pid, ['-d', '%dms' % round(seconds * 1000), *_program.words(options)], sudo, show).finish()

@@ -13,3 +13,4 @@ except mxbpf.Error as e:
 recording = mxbpf.watch(int(sys.argv[1]), 0.1, sudo=True)
 assert os.stat(recording.path).st_uid == os.getuid() and recording.duration_ns >= 1e8
 recording.save('job.mxd')
+assert int(sys.argv[1]) in [job['pid'] for job in mxbpf.jobs(sudo=True)]
