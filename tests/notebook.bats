@@ -15,23 +15,35 @@ setup() {
 	mkdir tmp
 }
 
-# notebook NAME [DEPS...]: runs it with the packages of these virtual environments, too. Writes NAME.ipynb.
+# cells: those of cells.ipy, and after them the examples of the page on a process of a toy. Writes cells.ipynb.
+cells() {
+	start_toy
+	{
+		cat "$NOTEBOOK/cells.ipy"
+		awk '$0 == "```" { on = 0 } on; $0 == "```python" { on = 1; print "# %%" }' "$REPO/docs/notebook.md" |
+			sed "s/watch(1234, seconds=5/watch($READY_PID, seconds=0.2/"
+	} >cells.ipy
+	notebook "$PWD/cells" dataset torch
+	stop_pid "$READY_PID" KILL
+}
+
+# notebook NAME [DEPS...]: runs it with the packages of these virtual environments, too. Writes the last part of NAME with .ipynb.
 notebook() {
 	local deps
 	for deps in "${@:2}"; do PYTHONPATH+=:$(packages "$deps"); done
-	"$JUPYTER" "$NOTEBOOK/run.py" "$NOTEBOOK/$1.ipy" "$1.ipynb"
+	"$JUPYTER" "$NOTEBOOK/run.py" "$1.ipy" "${1##*/}.ipynb"
 }
 
 @test "Every table of a recording is the same in pandas, Polars, Arrow and DuckDB, and its sums are those that the program prints" {
 	"$O/unit/test_gpu_trace" gpu.mxd 20
 	python3 "$REPO/tests/dataset/later.py" "$REPO/tests/golden/real.mxd" hostile.mxd --rename Convolution=3c623ee280ae1b
-	REAL=$REPO/tests/golden/real.mxd GPU=$PWD/gpu.mxd HOSTILE=$PWD/hostile.mxd notebook tables dataset
+	REAL=$REPO/tests/golden/real.mxd GPU=$PWD/gpu.mxd HOSTILE=$PWD/hostile.mxd notebook "$NOTEBOOK/tables" dataset
 }
 
 @test "%%mxbpf counts each operator of a cell, and the cell's value, output and error are as without it" {
 	need_root
 	need_torch
-	take_shared notebook-cells notebook cells dataset torch
+	take_shared notebook-cells cells
 	jq -e '.cells[1].outputs | map(select(.name).text) == [["printed\n"]] and map(select(.output_type == "execute_result").data["text/plain"]) == [["64"]]' cells.ipynb
 	# The traceback has the cell's own line, and none of the module.
 	jq -r '.cells[3].outputs[] | select(.ename) | .traceback[]' cells.ipynb | sed 's/\x1b\[[0-9;]*m//g' >traceback
@@ -46,10 +58,10 @@ notebook() {
 	need_root
 	need_torch
 	[[ -d $O/deps/perfetto/node_modules/puppeteer-core ]] || skip "no puppeteer-core; run tests/setup.sh"
-	take_shared notebook-cells notebook cells dataset torch
+	take_shared notebook-cells cells
 	node "$REPO/tests/readers/notebook.mjs" "$O/deps" cells.ipynb >found.json
-	jq -e '.errors == [] and .requests == [] and (.frames | length) == 2' found.json
-	jq -e '.frames | all(.title | startswith("mxbpf: python (")) and all(.at | startswith("about:srcdoc#")) and all(.reached == "")' found.json
+	jq -e '.errors == [] and .requests == [] and (.frames | length) == 4' found.json
+	jq -e '.frames | all(.title | startswith("mxbpf: ")) and all(.at | startswith("about:srcdoc#")) and all(.reached == "") and any(.plots > 0)' found.json
 	jq -e '.frames[0].tables[0] | map(select(.[0] == "aten::mm")[1]) == ["100"]' found.json
 }
 

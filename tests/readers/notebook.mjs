@@ -29,12 +29,12 @@ try {
   for (const frame of page.frames().slice(1)) {
     const link = await frame.waitForSelector('a[href^="#"]');
     await link.click();
-    await frame.waitForFunction(() => document.querySelector('.plot canvas'));
+    await frame.waitForFunction(() => location.hash);
     found.frames.push(await frame.evaluate(() => {
       let reached = '';
       try { reached = window.parent.secret; } catch { /* it must not */ }
       const tables = [...document.querySelectorAll('section.sheet table')].map((t) => [...t.tBodies[0].rows].map((r) => [...r.cells].map((c) => c.innerText)));
-      return { title: document.title, at: location.href, tables, reached };
+      return { title: document.title, plots: document.querySelectorAll('.plot canvas').length, at: location.href, tables, reached };
     }));
   }
   if (picture) await page.screenshot({ path: picture });
