@@ -106,7 +106,7 @@ notebook() {
 		os.environ['MXBPF'] = '/nowhere/mxbpf'
 		assert said(mxbpf.read, 'file.mxd') == (-1, 'cannot run /nowhere/mxbpf: No such file or directory')
 		os.environ['MXBPF'], os.environ['PATH'] = '', '/nowhere'
-		assert said(mxbpf.read, 'file.mxd')[1].endswith('run: pip install mxbpf')
+		assert said(mxbpf.read, 'file.mxd')[1].startswith('cannot find the program mxbpf: ')
 	END
 	[[ -z $output ]]
 }
@@ -137,7 +137,7 @@ notebook() {
 	# shellcheck disable=SC2016 # for Python
 	expect_run 0 "$pip/bin/python" -c 'import sys, mxbpf; print(*sorted({"pandas", "polars", "pyarrow", "IPython", "numpy"} & set(sys.modules)))'
 	[[ -z $output ]]
-	expect_run 0 "$pip/bin/python" - "$REPO/tests/golden/real.mxd" <<-'END'
+	expect_run 0 "$pip/bin/python" -W error - "$REPO/tests/golden/real.mxd" <<-'END'
 		import sys
 		import mxbpf
 		recording = mxbpf.read(sys.argv[1])
@@ -150,6 +150,14 @@ notebook() {
 	expect_same 'this needs pyarrow; run: pip install pyarrow' "$output"
 	ln -s "$MXBPF" pip/bin/mxbpf
 	expect_same "$("$MXBPF" --version)" "$(env -u MXBPF PATH=/nowhere "$pip/bin/python" -m mxbpf --version)"
+	# pip install --user and --target put it elsewhere.
+	mkdir -p user/bin target/bin
+	cp -r "$REPO/python/mxbpf" target
+	cp -P pip/bin/mxbpf user/bin
+	mv pip/bin/mxbpf target/bin
+	expect_same "$PWD/user/bin/mxbpf" "$(env -u MXBPF PATH=/nowhere PYTHONUSERBASE="$PWD/user" "$pip/bin/python" -c 'from mxbpf._program import find; print(find())')"
+	expect_same "$PWD/target/bin/mxbpf" "$(env -u MXBPF PATH=/nowhere PYTHONPATH="$PWD/target" "$pip/bin/python" -c 'from mxbpf._program import find; print(find())')"
+	ln -s "$MXBPF" pip/bin/mxbpf
 	expect_same "$("$MXBPF" --version | cut -d' ' -f2)" "$(env -u MXBPF PATH=/nowhere "$pip/bin/python" -c 'import mxbpf; print(mxbpf.__version__)')"
 	expect_error 3 'no process with pid 4194304' env -u MXBPF PATH=/nowhere "$pip/bin/python" -m mxbpf --pid 4194304
 }

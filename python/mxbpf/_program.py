@@ -9,7 +9,9 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import warnings
+import weakref
 from typing import Any, List, Sequence, Union
 
 
@@ -40,8 +42,16 @@ def find() -> str:
         return os.environ['MXBPF']
     path = shutil.which('mxbpf', path=os.pathsep.join(_folders())) or shutil.which('mxbpf')
     if not path:
-        raise Error('cannot find the program mxbpf: set MXBPF to its path, or run: pip install mxbpf')
+        raise Error('cannot find the program mxbpf: install the wheel, which has it, or set MXBPF to its path')
     return path
+
+
+class Folder:
+    """A temporary folder that goes with this object."""
+
+    def __init__(self) -> None:
+        self.path = tempfile.mkdtemp(prefix='mxbpf-')
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 def words(options: Union[str, Sequence[str]]) -> List[str]:

@@ -6,7 +6,7 @@ import dataclasses
 import html
 import os
 import shutil
-import tempfile
+import subprocess
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Type, TypeVar, Union
@@ -80,16 +80,16 @@ class Recording:
     Each table of its data set is an attribute: `recording.spans`, `recording.calls`, `recording.gpu_kernels`; `tables` lists them.
     """
 
-    def __init__(self, path: Union[str, 'os.PathLike[str]'], folder: 'Optional[tempfile.TemporaryDirectory[str]]' = None) -> None:
+    def __init__(self, path: Union[str, 'os.PathLike[str]'], folder: Optional[_program.Folder] = None) -> None:
         self.path: str = os.fspath(path)
         self._folder = folder  # that of the recording, if it is removed with this object
 
     @cached_property
-    def _dataset(self) -> 'Tuple[str, tempfile.TemporaryDirectory[str]]':
+    def _dataset(self) -> Tuple[str, _program.Folder]:
         """The path of the data set, in a folder that is removed with this object."""
-        folder = tempfile.TemporaryDirectory(prefix='mxbpf-')
-        path = os.path.join(folder.name, 'recording.arrow')
-        child = _program.started(['export', self.path, '-q', '-o', path], stdout=-1, stderr=-2)
+        folder = _program.Folder()
+        path = os.path.join(folder.path, 'recording.arrow')
+        child = _program.started(['export', self.path, '-q', '-o', path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         with child:
             said = child.communicate()[0].splitlines()
         if not os.path.isdir(os.path.join(path, 'recordings')):

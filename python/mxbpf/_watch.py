@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from typing import Callable, List, Optional, Sequence, Union
 
@@ -27,14 +26,13 @@ class Session:
     """A run of `mxbpf record`. Its messages are read all the time, so that it never waits for a reader."""
 
     def __init__(self, pid: int, options: Sequence[str], sudo: bool = False, show: Callable[[str], None] = _nothing) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix='mxbpf-')
-        self._path = os.path.join(self._folder.name, '%d.mxd' % pid)
-        self._sudo = sudo
+        self._folder = _program.Folder()
+        self._path = os.path.join(self._folder.path, '%d.mxd' % pid)
         self._show = show
         self._said: List[str] = []
         # Ctrl-C goes to all processes of the caller's group. The program gets it from interrupt() alone, once.
         self._child = _program.started(
-            ['record', '--pid', str(pid), '-o', self._path, *options],
+            ['record', '--pid', str(pid), *options, '-o', self._path],
             sudo,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
