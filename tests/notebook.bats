@@ -148,6 +148,10 @@ notebook() {
 		    print(e)
 	END
 	expect_same 'this needs pyarrow; run: pip install pyarrow' "$output"
+	mkdir -p other/pyarrow && echo 'raise ImportError("pyarrow requires another NumPy")' >other/pyarrow/__init__.py
+	# shellcheck disable=SC2016 # for Python
+	PYTHONPATH+=:$PWD/other expect_error 1 'Error: this needs pyarrow, which cannot be imported: pyarrow requires another NumPy$' \
+		"$pip/bin/python" -c 'import sys, mxbpf; len(mxbpf.read(sys.argv[1]).calls)' "$REPO/tests/golden/real.mxd"
 	ln -s "$MXBPF" pip/bin/mxbpf
 	expect_same "$("$MXBPF" --version)" "$(env -u MXBPF PATH=/nowhere "$pip/bin/python" -m mxbpf --version)"
 	# pip install --user and --target put it elsewhere.

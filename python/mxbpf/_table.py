@@ -26,8 +26,10 @@ def needed(module: str, package: str) -> Any:
     """Imports a module that only some users need."""
     try:
         return importlib.import_module(module)
-    except ImportError as e:
+    except ModuleNotFoundError as e:
         raise Error('this needs %s; run: pip install %s' % (package, package)) from e
+    except ImportError as e:  # it is there, and does not fit something else
+        raise Error('this needs %s, which cannot be imported: %s' % (package, e)) from e
 
 
 @dataclass(frozen=True)
