@@ -25,7 +25,7 @@ def _filled(cls: Type[_T], values: Dict[str, Any]) -> _T:
 
 @dataclass(frozen=True)
 class Loss:
-    """What was not seen. Every number of a recording is to be read with it. All are numbers of events."""
+    """What was not seen. Every number of a recording is to be read with it. Numbers are those of events."""
 
     attempted: int = 0  #: events that probes tried to send
     stored: int = 0  #: of these, events in the tables
@@ -34,9 +34,13 @@ class Loss:
     unreadable: int = 0  #: reads of memory of the target that failed
     unmatched: int = 0  #: starts without an end, and ends without a start
     late: int = 0  #: events that came too late for their place in the order of time
+    cut_records: int = 0  #: the oldest ones, which --max-size deleted; they are in `calls`, and not in `spans`
+    incomplete: bool = False  #: the recording ends too early, for instance because mxbpf was killed
 
     def __str__(self) -> str:
-        lost = ['%d %s' % (n, name) for name, n in dataclasses.asdict(self).items() if n and name not in ('attempted', 'stored')]
+        numbers = dataclasses.asdict(self)
+        del numbers['attempted'], numbers['stored'], numbers['incomplete']
+        lost = ['%d %s' % (n, name.replace('_', ' ')) for name, n in numbers.items() if n] + ['incomplete'] * self.incomplete
         return '%d of %d events, %s' % (self.stored, self.attempted, ', '.join(lost) or 'none lost')
 
 
@@ -81,7 +85,7 @@ class Recording:
     """
 
     def __init__(self, path: Union[str, 'os.PathLike[str]'], folder: Optional[_program.Folder] = None) -> None:
-        self.path: str = os.fspath(path)
+        self.path: str = os.path.abspath(path)
         self._folder = folder  # that of the recording, if it is removed with this object
 
     @cached_property
@@ -117,7 +121,10 @@ class Recording:
             raise AttributeError(e.args[0]) from None
 
     def __dir__(self) -> List[str]:
-        return [*super().__dir__(), *self.tables]
+        try:
+            return [*super().__dir__(), *self.tables]
+        except _program.Error:  # a damaged recording has no tables
+            return list(super().__dir__())
 
     @property
     def operators(self) -> Table:
@@ -138,7 +145,7 @@ class Recording:
     @property
     def loss(self) -> Loss:
         """What was not seen."""
-        return _filled(Loss, {**self.report['loss'], 'late': self.report['late']})
+        return _filled(Loss, {**self.report['window'], **self.report['loss'], 'late': self.report['late']})
 
     @property
     def cost(self) -> Optional[Cost]:
@@ -188,7 +195,7 @@ def inline(page: str) -> str:
 
 
 def path_of(recording: Union[str, 'os.PathLike[str]', Recording]) -> str:
-    return recording.path if isinstance(recording, Recording) else os.fspath(recording)
+    return recording.path if isinstance(recording, Recording) else os.path.abspath(recording)
 
 
 def read(path: Union[str, 'os.PathLike[str]']) -> Recording:

@@ -62,8 +62,10 @@ class Table:
         self._only = only or {}
 
     def _dataset(self) -> Any:
-        dataset = needed('pyarrow.dataset', 'pyarrow')
-        read = dataset.dataset(self._folder, format='ipc', partitioning='hive')
+        arrow, dataset = needed('pyarrow', 'pyarrow'), needed('pyarrow.dataset', 'pyarrow')
+        # The name of a host is text, also if it has only digits.
+        parts = arrow.schema([('host', arrow.string()), ('rank', arrow.int32()), ('day', arrow.string())])
+        read = dataset.dataset(self._folder, format='ipc', partitioning=dataset.partitioning(parts, flavor='hive'))
         for column, value in self._only.items():
             read = read.filter(dataset.field(column) == value)
         return read
