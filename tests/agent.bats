@@ -222,7 +222,7 @@ END
 		expect_run 2 --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --agent $option
 		expect_re "${option%% *}.*(--agent|cannot|PyTorch)|--agent.*${option%% *}" "$stderr"
 	done
-	! grep -q mxbpf-agent "/proc/$WORKLOAD_PID/maps"
+	run ! grep -q mxbpf-agent "/proc/$WORKLOAD_PID/maps"
 	run --separate-stderr "$MXBPF" check --pid "$WORKLOAD_PID"
 	expect_re '^  ok +agent +can be loaded' "$output"
 	start_mxbpf record --pid "$WORKLOAD_PID" --agent -o first.mxd
@@ -560,7 +560,7 @@ for i in range(10 ** 9):
 	jq -e 'any(.window.notes[]; .name == "agent" and (.text | test("removed all callbacks")))' "$(out mxbpf)"
 	agent_window clears '^at '
 	(($(calls aten::add_) >= 99))
-	! grep -q 'removed all callbacks' "$(err mxbpf)"
+	run ! grep -q 'removed all callbacks' "$(err mxbpf)"
 }
 
 @test "Events that a session leaves in the agent do not appear in the next session" {
@@ -586,5 +586,5 @@ while True:
 	# No operator runs any more. The agent still has part of a batch that the previous session has read.
 	expect_run 5 --separate-stderr "$MXBPF" --pid "$READY_PID" --agent -d 300ms --format json
 	jq -e '.loss.attempted == 0 and .tables.operator == []' <<<"$output" || { echo "$output" | jq -c .loss,.sources,.tables; return 1; }
-	! grep 'do not agree' <<<"$stderr"
+	run ! grep 'do not agree' <<<"$stderr"
 }

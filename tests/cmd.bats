@@ -537,7 +537,7 @@ need_recording() {
 	[[ $(id -u) != 0 ]] || { cp "$MXBPF" program && program=./program; } # others may not enter a home
 	run --separate-stderr "${drop[@]}" "$program" check
 	[[ $status == 4 && $output == *"process filter "*"run mxbpf with sudo"* ]]
-	! grep -E '^  (no|NO) .*(Linux [0-9]|this machine)' <<<"$output"
+	run ! grep -E '^  (no|NO) .*(Linux [0-9]|this machine)' <<<"$output"
 }
 
 @test "The help of --probes explains each word, and the help of check lists no subcommand" {
@@ -545,5 +545,5 @@ need_recording() {
 	for word in op api mem wait inside custom mark data kv; do
 		"$MXBPF" help probes | tr -s '\n ' ' ' | grep -qE -- "--probes LIST [^-]*\b$word \([a-zA-Z ]+\)"
 	done
-	! "$MXBPF" check --help | grep -- '-- COMMAND'
+	run ! grep -- '-- COMMAND' <("$MXBPF" check --help)
 }

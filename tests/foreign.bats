@@ -82,12 +82,12 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 	grep -F 'operator="\\x1b]0;x\\x07<script>%s%n\\xe2\\x80\\xae\"\\\\x0aforged' metrics | grep -cF 'pod="\\x1b]0;'
 	[[ -z ${GROUP:-} ]] || grep -cF '<script>\\x1b\"\\\\xe2\\x80\\xae%n"' metrics
 	# Each line is a comment or a sample, as the formats define them.
-	! grep -v -P '^(# .*|[a-z_]+([{]([a-z_A-Z]+="([^"\\]|\\["\\n])*",?)*[}])? [-+.e0-9]+( # [{]recording="[^"\\]*"[}] [.0-9]+ [.0-9]+)?)$' metrics openmetrics
+	run ! grep -v -P '^(# .*|[a-z_]+([{]([a-z_A-Z]+="([^"\\]|\\["\\n])*",?)*[}])? [-+.e0-9]+( # [{]recording="[^"\\]*"[}] [.0-9]+ [.0-9]+)?)$' metrics openmetrics
 	jq -se 'any(.[].tables.operator[]?; .name | test("<script>"))' lines
 	jq -e '.tables.operator | map(.name) | any(test("<script>"))' report.json
 	"$MXBPF" report r.mxd --html page.html >page.txt
 	clean page.html
-	! grep -q '<script>%s' page.html
+	run ! grep -q '<script>%s' page.html
 }
 
 @test "A configuration that is not root's alone is refused before a word of it is used, and a FIFO, a folder and a large file hold nobody up" {

@@ -75,7 +75,7 @@ per_call() { # JSON OPERATOR TABLE KERNELS COPIES
 	done
 	end_job
 	jq -e '.gpu.records[0].unjoined == 0 and ([.gpu.operators[] | select(.name == "gpuops::replay") | .self_kernels > 0] == [true])' 1.json
-	! grep -q 'of CUDA graphs' 1.err
+	run ! grep -q 'of CUDA graphs' 1.err
 	for window in 2 3; do
 		jq -e '.gpu.records[0].unjoined > 0 and ([.gpu.operators[] | select(.name == "gpuops::replay") | .self_kernels] | add // 0) == 0' $window.json
 		grep -q 'activities of CUDA graphs are not joined to their launches: CUPTI 130001' $window.err
@@ -142,7 +142,7 @@ per_call() { # JSON OPERATOR TABLE KERNELS COPIES
 	MXBPF_PID=$BG_PID
 	wait_line "$(err mxbpf)" 'waiting for CUPTI'
 	stop_pid "$MXBPF_PID" INT
-	! grep -q 'cuptiSubscribe(0' log
+	run ! grep -q 'cuptiSubscribe(0' log
 	wait_line log 'cuptiUnsubscribe'
 	end_job
 	jq -e '.subscriptions == 1 and .unsubscriptions == 1' double.json

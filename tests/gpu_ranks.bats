@@ -124,7 +124,7 @@ clients() {
 	"$MXBPF" report job.mxd --format json -o report.json
 	expect_run 1 python3 "$REPO/tests/gpu/torch_ranks.py" told report.json
 	echo "$output"
-	! grep '^rank 0:' <<<"$output"
+	run ! grep '^rank 0:' <<<"$output"
 	jq -s -e --slurpfile report report.json '(map({pid, dropped: ([.dropped[]] | add)} | select(.dropped > 0)) | sort)
 		== ([$report[0].gpu.records[] | select(.dropped > 0) | {pid, dropped}] | sort) and length > 1' told/double.*.json
 	"$MXBPF" report job.mxd >report.txt

@@ -28,7 +28,7 @@ make_root() {
 		mkdir -p "root$(dirname "$file")"
 		[[ ! -f $file ]] || cp -L "$file" "root$file"
 	done <libraries
-	! find root -name 'libbpf*' -o -name 'libelf*' -o -name 'libZydis*' -o -name 'libcjson*' | grep .
+	run ! grep . <(find root -name 'libbpf*' -o -name 'libelf*' -o -name 'libZydis*' -o -name 'libcjson*')
 }
 
 # Runs a command in the tree. OPTION is one of chroot.

@@ -61,7 +61,7 @@ counts() { # JSON
 	# The torch layout omits them.
 	expect_run 0 --separate-stderr "$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd" --layout torch
 	expect_re '^ *aten::ones ' "$output"
-	! expect_re 'inductor' "$output" 2>/dev/null
+	run ! expect_re 'inductor' "$output" 2>/dev/null
 }
 
 @test "--wait attaches to a process when it imports torch, and without --wait such a process is an error" {

@@ -85,7 +85,7 @@ expect_open() {
 	kill -USR1 "$READY_PID"
 	wait_exit "$READY_PID"
 	wait_exit "$MXBPF_PID"
-	! grep -q 'still open' "$(out mxbpf)"
+	run ! grep -q 'still open' "$(out mxbpf)"
 }
 
 # Writes the JSON of `mxbpf now` to $NOW.
@@ -270,7 +270,7 @@ in_interpreters_on() { # VERSION
 	start_ready hang /usr/bin/python3 "$REPO/tests/stacks/interpreters.py" "$O/toy/libmxnet.so" "$BATS_TEST_TMPDIR/said.json" --shared --hang >/dev/null
 	expect_run 0 --separate-stderr "$MXBPF" now --pid "$READY_PID" -d 100ms
 	expect_re "no Python stacks of process $READY_PID: its Python 3.11 has made several interpreters" "$stderr"
-	! grep -q '^  python' <<<"$output"
+	run ! grep -q '^  python' <<<"$output"
 }
 
 @test "now leaves a stopped process stopped, and says that an ended one has ended" {
@@ -292,7 +292,7 @@ in_interpreters_on() { # VERSION
 		-o "$BATS_TEST_TMPDIR/calls" "$MXBPF" now --pid "$HANG_PID" -d 100ms -q
 	wait_exit "$BG_PID"
 	grep -q 'caller' "$(out trace)"
-	! grep -v '+++' "$BATS_TEST_TMPDIR/calls" | grep .
+	run ! grep . <(grep -v '+++' "$BATS_TEST_TMPDIR/calls")
 	go_on
 }
 

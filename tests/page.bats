@@ -70,9 +70,9 @@ make_page() {
 	grep -qF "$HOSTILE" names
 	grep -qF 'train <b>\xe2\x80\xae\xe2\x80\x8f.py' <(jq -r '.frames[]' found.json)
 	jq -e '.planted == [] and .unsafe == []' found.json
-	! grep -qF '</script><script>alert' job.html
+	run ! grep -qF '</script><script>alert' job.html
 	grep -qF "default-src 'none'; script-src 'nonce-" job.html
-	! grep -qF unsafe-eval job.html
+	run ! grep -qF unsafe-eval job.html
 }
 
 @test "Texts of the target are no markup in the page of serve, and nothing else in its other answers" {
@@ -82,7 +82,7 @@ make_page() {
 	jq -e '.planted == [] and .unsafe == [] and .errors == [] and .requests == [] and .scripts == 1' serve.found
 	jq -e --arg name "$HOSTILE" --arg comm "$HOSTILE_PROCESS" '(.tables | any(.[][]; .name? == $name)) and ([.. | strings] | index($comm))' serve.json
 	grep -F 'job_name="\"><u id=e>\\xe2\\x80\\xae\\x1b"' serve.metrics | grep -cF 'operator="</script>'
-	! LC_ALL=C grep -n -P '[\x00-\x08\x0b-\x1f\x7f]|\xe2\x80[\x8e\x8f\xa8-\xae]' serve.html serve.json serve.metrics serve.log
+	run ! env LC_ALL=C grep -n -P '[\x00-\x08\x0b-\x1f\x7f]|\xe2\x80[\x8e\x8f\xa8-\xae]' serve.html serve.json serve.metrics serve.log
 }
 
 @test "Without JavaScript, findings, tables and loss can be read" {
@@ -187,8 +187,8 @@ data() {
 	grep -qF "default-src 'none'; script-src 'nonce-" diff.html
 	jq -r '.title' diff.found | grep -qF "$HOSTILE_FILE"
 	jq -r '.tables["Per iteration, side by side"].rows[][0]' diff.found | grep -qF "$HOSTILE"
-	! grep -qF '</script><script>alert' diff.html
-	! grep -qF '<img src=x' diff.html
+	run ! grep -qF '</script><script>alert' diff.html
+	run ! grep -qF '<img src=x' diff.html
 }
 
 @test "The page of a comparison has the sentences, the differences and the rows of the JSON, without JavaScript too" {

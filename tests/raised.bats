@@ -54,5 +54,5 @@ signal.pause()
 	# Without --raised the report has no such table.
 	start_mxbpf --pid "$READY_PID" -d 100ms --format json
 	wait_exit "$MXBPF_PID" || true
-	! grep -q '"raised"' "$(out mxbpf)"
+	run ! grep -q '"raised"' "$(out mxbpf)"
 }

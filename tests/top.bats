@@ -51,6 +51,11 @@ shows() { # REGEX: waits until the screen has such a line
 		"$BATS_TEST_TMPDIR/tmux" "$1" || { screen; return 1; }
 }
 
+hides() { # REGEX: waits until the screen has no such line
+	timeout "$WAIT_SECONDS" bash -c 'while tmux -S "$0" capture-pane -p | grep -qE -- "$1"; do read -rt 0.05 <> <(:) || :; done' \
+		"$BATS_TEST_TMPDIR/tmux" "$1" || { screen; return 1; }
+}
+
 ends() { timeout "$WAIT_SECONDS" bash -c 'until [[ -s $0 ]]; do read -rt 0.05 <> <(:) || :; done' ended; }
 
 top_of_loop() {
@@ -226,8 +231,8 @@ start_named() { # NAME [STEPS]
 	shows '^ +operator: [0-9,]+ calls in the second, each [0-9.]+ [mun]s with calls in it, p50 '
 	shows "^ +[0-9.]+/s +[0-9.]+%  p50 .* $READY_PID python"
 	keys Escape
+	hides ' p50 '
 	shows '^ +calls/s' # the table
-	! screen | grep -q ' p50 '
 	keys Escape v
 	shows '^operators THREADS processes by share'
 	shows "^> .* $READY_PID +$READY_PID  python"
@@ -312,7 +317,7 @@ window_of() { grep -ao '"duration_ns":[0-9]*' "$1" | sed 's/.*://;q'; }
 	columns=$(screen | sed -n 's/.* in the minute *//p' | wc -m)
 	echo "$seconds s, $columns columns"
 	((columns * 2 >= seconds))
-	! screen | grep LOSS
+	run ! grep LOSS <(screen)
 	quits
 }
 

@@ -54,7 +54,7 @@ counts_are_pytorchs() { # NAMES CALLS
 @test "In a program in C++, the time outside of operators is called that of your own code, not of Python" {
 	train 1000 --exact --format table
 	grep -q 'iterations per second, .* in your own code' "$(out mxbpf)"
-	! grep -q Python "$(out mxbpf)"
+	run ! grep -q Python "$(out mxbpf)"
 }
 
 @test "Every operator and backward node of a training loop in C++ has the count that PyTorch tells an observer" {
