@@ -430,8 +430,8 @@ need_recording() {
 	fails 2 "'t.xyz' sets no format.*\.json, \.json\.gz, \.pftrace, \.pftrace\.gz, \.folded, .*\.pb\.gz, .*\.memory\.csv" export "$REAL" -o t.xyz
 	fails 2 "'t' sets no format.*\.json" --pid 1 --trace t
 	fails 2 "'t' sets no format.*\.json" record --pid 1 --trace t
-	fails 2 "'t.xyz' sets no format.*\.txt, \.json, \.csv" report "$REAL" -o t.xyz
-	fails 2 "'t.xyz' sets no format.*\.txt, \.json, \.csv" --pid 1 -o t.xyz
+	fails 2 "'t.xyz' sets no format.*\.txt, \.json, \.html, \.csv" report "$REAL" -o t.xyz
+	fails 2 "'t.xyz' sets no format.*\.txt, \.json, \.html, \.csv" --pid 1 -o t.xyz
 	[[ -z $(ls) ]]
 	"$MXBPF" export "$REAL" -f chrome -o t.xyz # -f gives the format
 	"$MXBPF" export "$REAL" -o /dev/null       # a device needs no suffix

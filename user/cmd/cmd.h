@@ -101,8 +101,10 @@ int cmd_trace_to(const struct cmd_opts *o, const char *path, struct rec_reader *
 /* Calls cmd_trace_to(), prints its error, warns of records that --max-size cut off, and returns an exit code. */
 int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reader *r, struct mdl *m);
 
-/* Without -f, chooses the format by the suffix of -o. csv: CSV is one of them. 0, or -EINVAL with e set (ERR_USAGE). */
-int cmd_settle_format(struct cmd_opts *o, bool csv, struct err *e);
+/* Without -f, chooses the format by the suffix of -o; suffix: those of formats, by number, such as cmd_table_suffix(),
+ * which are those of tables. 0, or -EINVAL with e set (ERR_USAGE). */
+const char *cmd_table_suffix(unsigned i);
+int cmd_settle_format(struct cmd_opts *o, const char *(*suffix)(unsigned), struct err *e);
 /* Writes the name of a file that the user has not named: "mxbpf-1234-20261123T005703Z.mxd". */
 #define CMD_STAMP_BYTES 32
 void cmd_stamp(char stamp[CMD_STAMP_BYTES]); /* the time in UTC, for names of files: 20261126T072812Z */

@@ -13,11 +13,9 @@
 #include "base/fmt.h"
 #include "cmd/cmd.h"
 
-#define TOP 10 /* rows for people */
-
 /* Lines by which a file is known as a result of this command, so that it may be replaced. */
 static const char *const magic[] = {"  \"diff_version\":", "~: not certain.",
-				    "<meta name=\"generator\" content=\"mxbpf\">", NULL};
+				    "<meta name=\"generator\" content=\"mxbpf\">", CMP_MARKDOWN_MAGIC, NULL};
 static const struct view_ops own = {.name = "diff", .magic = magic};
 
 /* A run with what it borrows. */
@@ -177,18 +175,14 @@ static int open_all(struct diff *d, struct err *e)
 
 static int print(const struct diff *d, const struct cmd_opts *o)
 {
+	const struct cmp_form *form = &cmp_forms[o->format];
 	struct err e = {0};
 	struct out *out;
 	int code = cmd_open_tables(o, false, &out);
 
 	if (code)
 		return code;
-	if (o->format == CMD_HTML)
-		code = cmp_put_html(out, &d->result, &d->sides, o->top, &e) ? cmd_fail(&e) : CMD_OK;
-	else if (o->format == CMD_JSON)
-		cmp_put_json(out, &d->result, &d->sides, o->top);
-	else
-		cmp_put_text(out, &d->result, &d->sides, o->top || o->all ? o->top : TOP);
+	code = form->put(out, &d->result, &d->sides, o->top || o->all ? o->top : form->top, &e) ? cmd_fail(&e) : CMD_OK;
 	return cmd_close_tables(o, out, code);
 }
 
@@ -198,7 +192,7 @@ static int print_all(const struct diff *d)
 	struct cmd_opts page = *d->o;
 	int code = print(d, d->o);
 
-	page.format = CMD_HTML;
+	page.format = CMP_FORM_HTML;
 	page.output = page.html;
 	return code || !page.html ? code : print(d, &page);
 }

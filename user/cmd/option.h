@@ -50,7 +50,7 @@ struct cmd_opts {
 	const char *drop;     /* --drop-privileges: the user, "": the default; NULL: it was not given */
 	bool open;	      /* --open: only the page is written, and its path printed */
 	bool force;	      /* --force */
-	int format;	      /* --format of tables: enum cmd_format; the default follows from the suffix of -o */
+	int format;	      /* --format: enum cmd_format; of diff: cmp_form_nr; the default: by the suffix of -o */
 	const char *form;     /* --format of `export`: name of a view; NULL: the default follows from the suffix */
 	const char *layout;   /* --layout: one of view_layout_name() */
 	int sort;	      /* --sort: enum view_sort */

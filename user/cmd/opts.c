@@ -11,6 +11,7 @@
 #include "attach/attach.h"
 #include "base/memory.h"
 #include "base/near.h"
+#include "compare/show.h"
 #include "kineto/kineto.h"
 #include "model/feature.h"
 #include "mxbpf_file.h"
@@ -53,11 +54,6 @@ static const char *word_format(unsigned i)
 static const char *word_list(unsigned i)
 {
 	return i <= CMD_JSON ? cmd_format_words[i] : NULL;
-}
-
-static const char *word_diff(unsigned i)
-{
-	return i <= CMD_HTML ? cmd_format_words[i] : NULL;
 }
 
 /* In the order of the bits of enum probe_group. Groups that users cannot choose come last and have no help. */
@@ -325,7 +321,7 @@ static const struct cmd_option fixed[] = {
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = CMD_BIT_LIST | CMD_BIT_NOW,
 	 .help = "Print this format", .def = "table", .set = cmd_set_index, CMD_FIELD(format), .word = word_list},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Files", .commands = CMD_BIT_DIFF,
-	 .help = "Print this format", .def = "by the suffix of -o, else table", .set = cmd_set_index, CMD_FIELD(format), .word = word_diff},
+	 .help = "Print this format", .def = "by the suffix of -o, else table", .set = cmd_set_index, CMD_FIELD(format), .word = cmp_form_name},
 	{.name = "layout", .arg = "NAME", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "Print tables and JSON in this layout", .def = CMD_LAYOUT,
 	 .set = cmd_set_word, CMD_FIELD(layout), .word = view_layout_name, .word_help = view_layout_help,
@@ -388,7 +384,7 @@ static const struct cmd_option fixed[] = {
 	 .help = "Write only the page, beside the recording unless --output names it, and print its path",
 	 .set = cmd_set_flag, CMD_FIELD(open)},
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_DIFF,
-	 .help = "Write the result to FILE: .txt, .json or .html, each also with .gz", .def = "stdout", .set = cmd_set_path, CMD_FIELD(output)},
+	 .help = "Write the result to FILE: .txt, .json, .html or .md, each also with .gz", .def = "stdout", .set = cmd_set_path, CMD_FIELD(output)},
 	{.name = "output", .letter = 'o', .sees_gpu = true, .arg = "FILE", .group = "Files", .commands = CMD_BIT_RECORD,
 	 .help = "Write the recording to FILE", .def = "mxbpf-PID-UTC.mxd in this directory", .set = cmd_set_file, CMD_FIELD(output),
 	 AGENT_YES},
@@ -730,7 +726,7 @@ static int settle_formats(const struct cmd *c, struct cmd_opts *o, struct err *e
 	if (c->bit & CMD_TABLES && o->output && !strcmp(o->output, "-"))
 		o->output = NULL;
 	if (o->format == CMD_UNSAID && c->bit & (CMD_TABLES | CMD_BIT_DIFF))
-		err = cmd_settle_format(o, c->bit & CMD_TABLES, e);
+		err = cmd_settle_format(o, c->bit & CMD_TABLES ? cmd_table_suffix : cmp_form_suffix, e);
 	else if (o->format == CMD_UNSAID)
 		o->format = CMD_TABLE;
 	if (!err && o->ses.trace)

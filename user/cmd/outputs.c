@@ -9,14 +9,8 @@
 #include <unistd.h>
 
 #include "base/fmt.h"
-#include "cmd/cmd.h"
+#include "cmd/opts.h"
 #include "mxbpf_file.h"
-
-static const struct {
-	const char *suffix;
-	enum cmd_format format;
-} table_suffixes[] = {{".txt", CMD_TABLE}, {".json", CMD_JSON}, {".html", CMD_HTML}, {".csv", CMD_CSV}};
-#define NTABLE_SUFFIXES (sizeof(table_suffixes) / sizeof(table_suffixes[0]))
 
 /* The suffix of a device or pipe means nothing. A directory counts here as well; opening it fails later. */
 static bool is_stream(const char *path)
@@ -26,25 +20,29 @@ static bool is_stream(const char *path)
 	return !strcmp(path, "-") || (!stat(path, &st) && !S_ISREG(st.st_mode));
 }
 
-int cmd_settle_format(struct cmd_opts *o, bool csv, struct err *e)
+const char *cmd_table_suffix(unsigned i)
 {
-	char gz[16];
-	size_t i;
+	static const char *const suffixes[] = {".txt", ".json", ".html", ".csv", NULL}; /* by enum cmd_format */
 
-	for (i = 0; o->output && i < NTABLE_SUFFIXES - !csv; i++) {
-		snprintf(gz, sizeof(gz), "%s.gz", table_suffixes[i].suffix);
-		if (fmt_ends_with(o->output, table_suffixes[i].suffix) || fmt_ends_with(o->output, gz)) {
-			o->format = table_suffixes[i].format;
+	return suffixes[i];
+}
+
+int cmd_settle_format(struct cmd_opts *o, const char *(*suffix)(unsigned), struct err *e)
+{
+	char gz[16], all[200];
+
+	for (o->format = 0; o->output && suffix((unsigned)o->format); o->format++) {
+		snprintf(gz, sizeof(gz), "%s.gz", suffix((unsigned)o->format));
+		if (fmt_ends_with(o->output, suffix((unsigned)o->format)) || fmt_ends_with(o->output, gz))
 			return 0;
-		}
 	}
 	o->format = CMD_TABLE;
 	if (!o->output || is_stream(o->output))
 		return 0;
 	return err_set(e, ERR_USAGE, -EINVAL,
-		       "--output: the suffix of '%.60s' sets no format (.txt, .json, %s.html, each also with .gz); "
-		       "rename it, or add -f FORMAT",
-		       o->output, csv ? ".csv, " : "");
+		       "--output: the suffix of '%.60s' sets no format (%s, each also with .gz); rename it, or add "
+		       "-f FORMAT",
+		       o->output, cmd_join_words(suffix, all));
 }
 
 void cmd_stamp(char stamp[CMD_STAMP_BYTES])

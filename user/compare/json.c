@@ -137,7 +137,7 @@ static void put_shapes(struct json *j, const struct cmp_result *r)
 	json_end(j);
 }
 
-void cmp_put_json(struct out *out, const struct cmp_result *r, const struct cmp_sides *of, unsigned top)
+int cmp_put_json(struct out *out, const struct cmp_result *r, const struct cmp_sides *of, unsigned top, struct err *e)
 {
 	struct json j = {.out = out};
 	const struct cmp_row *row;
@@ -188,4 +188,5 @@ void cmp_put_json(struct out *out, const struct cmp_result *r, const struct cmp_
 	json_line(&j, 0);
 	json_end(&j);
 	out_puts(out, "\n");
+	return 0;
 }

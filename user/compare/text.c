@@ -232,7 +232,7 @@ static const char *tight(const struct cmp_row *row, double v, char buf[24])
 	char *blank;
 
 	if (v <= 0)
-		return "-";
+		return strcpy(buf, "-");
 	if (row->kind != CMP_MEMORY)
 		return fmt_tight_ns((uint64_t)v, buf);
 	fmt_bytes((uint64_t)v, buf);
@@ -258,25 +258,34 @@ void cmp_put_name(struct out *out, char *name, size_t columns)
 	out_printf(out, "%s%s%*s", name, longer ? fmt_ellipsis() : "", (int)(columns - fmt_columns(name) - longer), "");
 }
 
-static void text_put_row(struct out *out, const struct cmp_row *row)
+void cmp_cells(const struct cmp_row *row, struct cmp_cells *c)
 {
-	char name[CMP_NAME_BYTES], a[24], b[24], percent[24] = "-", noise[24] = "-", calls[48] = "";
 	const bool judged = row->verdict == CMP_NOISE || row->verdict == CMP_CHANGED;
 
-	cmp_name(row, name);
+	*c = (struct cmp_cells){.percent = "-", .noise = "-", .mark = mark(row)};
+	cmp_name(row, c->name);
+	tight(row, row->value[CMP_A], c->value[CMP_A]);
+	tight(row, row->value[CMP_B], c->value[CMP_B]);
 	if (row->value[CMP_A] > 0 && row->value[CMP_B] > 0)
-		cmp_percent(judged ? row->own : row->change, percent);
+		cmp_percent(judged ? row->own : row->change, c->percent);
 	if (judged && isfinite(row->noise))
-		snprintf(noise, sizeof(noise), row->noise < 10 ? "%.1f%%" : ">1000%%", 100 * row->noise);
-	if (row->kind == CMP_OPERATOR || row->kind == CMP_KERNEL || row->kind == CMP_LAYER)
-		snprintf(calls, sizeof(calls), "  %.3g -> %.3g", row->calls[CMP_A], row->calls[CMP_B]);
-	if (fabs(row->calls[CMP_A] - row->calls[CMP_B]) < 0.005 * row->calls[CMP_A])
-		snprintf(calls, sizeof(calls), "  %.3g", row->calls[CMP_A]);
+		snprintf(c->noise, sizeof(c->noise), row->noise < 10 ? "%.1f%%" : ">1000%%", 100 * row->noise);
 	if (row->kind < CMP_OPERATOR || row->kind == CMP_MEMORY)
-		calls[0] = '\0';
-	cmp_put_name(out, name, NAME_COLUMNS);
-	out_printf(out, " %9s %9s %8s %7s %-7s%s\n", tight(row, row->value[CMP_A], a), tight(row, row->value[CMP_B], b),
-		   percent, noise, mark(row), calls);
+		return;
+	if (fabs(row->calls[CMP_A] - row->calls[CMP_B]) < 0.005 * row->calls[CMP_A])
+		snprintf(c->calls, sizeof(c->calls), "%.3g", row->calls[CMP_A]);
+	else
+		snprintf(c->calls, sizeof(c->calls), "%.3g -> %.3g", row->calls[CMP_A], row->calls[CMP_B]);
+}
+
+static void text_put_row(void *out, const struct cmp_row *row)
+{
+	struct cmp_cells c;
+
+	cmp_cells(row, &c);
+	cmp_put_name(out, c.name, NAME_COLUMNS);
+	out_printf(out, " %9s %9s %8s %7s %-7s%s%s\n", c.value[CMP_A], c.value[CMP_B], c.percent, c.noise, c.mark,
+		   *c.calls ? "  " : "", c.calls);
 }
 
 static bool is_shown(const struct cmp_row *row)
@@ -284,13 +293,11 @@ static bool is_shown(const struct cmp_row *row)
 	return row->kind != CMP_LAYER || cmp_certain(row);
 }
 
-static void text_put_table(struct out *out, const struct cmp_result *r, unsigned top)
+size_t cmp_each_row(const struct cmp_result *r, unsigned top, void (*fn)(void *, const struct cmp_row *), void *ctx)
 {
 	const struct cmp_row *row;
 	size_t i, shown = 0, left = 0;
 
-	out_printf(out, "\n%-36s %9s %9s %8s %7s %-7s  %s\n", r->iterations ? "per iteration" : "per slice of time",
-		   "A", "B", "change", "noise", "certain", "calls");
 	for (i = 0; i < buf_count(&r->rows, *row); i++) {
 		row = buf_at(&r->rows, struct cmp_row, i);
 		if (!is_shown(row))
@@ -299,11 +306,21 @@ static void text_put_table(struct out *out, const struct cmp_result *r, unsigned
 			left++;
 			continue;
 		}
-		text_put_row(out, row);
+		fn(ctx, row);
 		shown++;
 	}
 	if (r->peak.value[CMP_A] > 0 || r->peak.value[CMP_B] > 0)
-		text_put_row(out, &r->peak);
+		fn(ctx, &r->peak);
+	return left;
+}
+
+static void text_put_table(struct out *out, const struct cmp_result *r, unsigned top)
+{
+	size_t left;
+
+	out_printf(out, "\n%-36s %9s %9s %8s %7s %-7s  %s\n", r->iterations ? "per iteration" : "per slice of time",
+		   "A", "B", "change", "noise", "certain", "calls");
+	left = cmp_each_row(r, top, text_put_row, out);
 	if (left)
 		out_printf(out, "%zu more rows (--top 0 shows all)\n", left);
 	out_puts(out, "\n~: not certain. A certain change is larger than the noise in all rows together.\n"
@@ -356,7 +373,7 @@ void cmp_put_common(struct out *out, const struct cmp_result *r)
 		out_puts(out, "What the operators have in common is not known: too few of them tell it.\n");
 }
 
-static void text_put_notes(struct out *out, const struct cmp_result *r, const struct cmp_sides *of)
+void cmp_put_notes(struct out *out, const struct cmp_result *r, const struct cmp_sides *of)
 {
 	char a[32], b[32];
 
@@ -371,18 +388,19 @@ static void text_put_notes(struct out *out, const struct cmp_result *r, const st
 		out_puts(out, "Some rows are left out: there are too many.\n");
 }
 
-void cmp_put_text(struct out *out, const struct cmp_result *r, const struct cmp_sides *of, unsigned top)
+int cmp_put_text(struct out *out, const struct cmp_result *r, const struct cmp_sides *of, unsigned top, struct err *e)
 {
 	put_differences(out, r);
 	if (r->tables && r->tables->one) {
 		cmp_put_tables(out, r->tables, top);
-		return;
+		return 0;
 	}
 	put_sentences(out, r);
 	text_put_table(out, r, top);
-	text_put_notes(out, r, of);
+	cmp_put_notes(out, r, of);
 	if (r->tables)
 		cmp_put_tables(out, r->tables, top);
 	put_findings(out, r);
 	put_shapes(out, r);
+	return 0;
 }
