@@ -208,3 +208,28 @@ recorded() {
 	expect_status 1
 	expect_re 'a.json is a JSON result, and tables of recordings alone compare' "$output"
 }
+
+@test "In Markdown a renderer shows the rows of the text and the verdict first, whatever characters names have" {
+	local rendered=("$O/deps/ci/bin/python" "$REPO/tests/diff/rendered.py")
+	"$MXBPF" diff "$DIR/a.mxd" "$DIR/op.mxd" --top 0 -o all.md
+	"$MXBPF" diff "$DIR/a.mxd" "$DIR/op.mxd" --top 0 -f json >all.json
+	"${rendered[@]}" all.md >cells
+	jq -e --slurpfile said all.json '(map(.[0]) | unique) as $shown | $said[0].rows
+		| all(.[] | select(.kind == "operator"); .name as $name | $shown | index($name))' cells
+	jq -e '.[] | select(.[0] == "aten::bmm") | .[5] == "changed"' cells
+	"$MXBPF" diff "$DIR/a.mxd" "$DIR/op.mxd" --table threads -f markdown | sed -n '2p; $p' >fence
+	expect_same "$(<fence)" $'```text\n```'
+	(($("$MXBPF" diff "$DIR/a.mxd" "$DIR/op.mxd" -f markdown | grep -c '^| `') == 11)) # ten rows and the peak
+
+	# JSON results take any name.
+	local odd='<b>@me</b> a|b `c` \d *e* _f_ [g](h) http://h.org www.h.org &lt; #1 ~~i~~ \| $x$' side
+	for side in a op; do
+		"$MXBPF" report "$DIR/$side.mxd" -f json |
+			jq --arg odd "$odd" '(.tables.operator[] | select(.name == "aten::bmm")).name = $odd | .target.cmdline = $odd + .target.cmdline' >"$side.json"
+	done
+	"$MXBPF" diff --base a.json --base a.json op.json op.json -o odd.md
+	"${rendered[@]}" odd.md >cells
+	jq -e --arg odd "$odd" 'any(.[]; .[0] == $odd)' cells
+	expect_re '^### mxbpf: ' "$(sed -n 2p odd.md)"
+	! grep '@me' odd.md
+}

@@ -22,11 +22,17 @@ static void put_code(struct out *out, const char *name)
 	}
 	out_puts(out, "<code>");
 	for (; *name; name++)
-		out_printf(out, strchr("`|\\<>&*_[]~@#:", *name) ? "&#%d;" : "%c", *name);
+		out_printf(out, strchr("`|\\<>&*_[]~@#:.$", *name) ? "&#%d;" : "%c", *name);
 	out_puts(out, "</code>");
 }
 
-/* A text with names in it. */
+/* Renderers make links of these words, even in the middle of a text. */
+static bool begins_link(const char *text, size_t len)
+{
+	return *text == '@' || (len > 2 && (!memcmp(text, "://", 3) || !memcmp(text, "ww.", 3)));
+}
+
+/* A text with names in it. A comment parts what would be a link. */
 static void put_escaped(struct out *out, const char *text, size_t len)
 {
 	size_t i;
@@ -35,7 +41,7 @@ static void put_escaped(struct out *out, const char *text, size_t len)
 		if (text[i] && strchr("\\`*_[]<>|~&#!$", text[i]))
 			out_puts(out, "\\");
 		out_write(out, text + i, 1);
-		if (text[i] == '@') /* otherwise the next word would be the name of a person who is told */
+		if (begins_link(text + i, len - i))
 			out_puts(out, "<!-- -->");
 	}
 }
