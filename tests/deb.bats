@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The Debian package with its service and its list of what is linked, and the files for Kubernetes. dpkg installs it into a copy-on-write view of this machine, so that the
+# The Debian package with its service and its list of what is linked. dpkg installs it into a copy-on-write view of this machine, so that the
 # package's dependencies are judged by the real database, and the machine stays as it is.
 
 load helpers
@@ -130,32 +130,10 @@ related() { # RELATIONSHIP FILE
 	rm "$O"/mxbpf_0.9_*.deb
 }
 
-@test "Kubernetes accepts the DaemonSet, which has three capabilities, no token and nothing to write but two folders" {
-	need_checkers
-	"$O/deps/share/bin/kubernetes-validate" --strict -k 1.25.0 "$REPO/share/serve/daemonset.yaml"
-	"$O/deps/share/bin/kubernetes-validate" --strict "$REPO/share/serve/daemonset.yaml"
-	"$O/deps/share/bin/python" -c 'import json, sys, yaml
-print(json.dumps(list(yaml.safe_load_all(sys.stdin))))' <"$REPO/share/serve/daemonset.yaml" >objects.json
-	jq -e 'map(.kind) | sort == ["DaemonSet", "Namespace", "ServiceAccount"]' objects.json
-	jq -e 'all(.[] | select(.kind == "ServiceAccount"); .automountServiceAccountToken == false)' objects.json
-	jq '.[] | select(.kind == "DaemonSet").spec.template.spec' objects.json >pod.json
-	jq -e '.automountServiceAccountToken == false and .hostPID and (.hostNetwork or .hostIPC | not)' pod.json
-	jq -e '.containers | length == 1 and (.[0].securityContext | .capabilities == {drop: ["ALL"], add: ["BPF", "PERFMON", "SYS_PTRACE"]}
-		and .readOnlyRootFilesystem and .privileged == false and .allowPrivilegeEscalation == false
-		and .seccompProfile.type == "RuntimeDefault")' pod.json
-	jq -e '[.containers[0].volumeMounts[] | select(.readOnly | not).mountPath] | sort == ["/recordings", "/textfile", "/tmp"]' pod.json
-}
-
-@test "mxbpf accepts the options of the service and of the DaemonSet" {
-	local args=()
-	need_checkers
+@test "mxbpf accepts the options of the service" {
 	# Each option, also those that are comments.
 	sed -n -e 's|/var/lib/[a-z/-]*|./|; s|/run/mxbpf/||; s/^#*\([a-z-]* = \)/\1/p' "$REPO/share/serve/serve.conf" >serve.conf
 	cat serve.conf
 	(($(wc -l <serve.conf) == 8))
 	expect_run 3 timeout 60 "$MXBPF" serve --config serve.conf --pid 4194304
-	mapfile -t args < <("$O/deps/share/bin/python" -c 'import sys, yaml
-print("\n".join(list(yaml.safe_load_all(sys.stdin))[-1]["spec"]["template"]["spec"]["containers"][0]["args"]))' <"$REPO/share/serve/daemonset.yaml")
-	((${#args[@]} > 3))
-	expect_run 3 timeout 60 "$MXBPF" "${args[@]//=\//=.\/}" --trace-dir . --textfile m.prom --pid 4194304
 }

@@ -19,8 +19,8 @@ need_helm() {
 }
 
 need_checkers() {
-	[[ -x $O/deps/share/bin/kubernetes-validate ]] && return 0
-	echo "no schemas of Kubernetes at $O/deps/share: run tests/setup.sh" >&2
+	[[ -x $O/deps/share/bin/kubernetes-validate && -x $O/deps/ci/bin/python ]] && return 0
+	echo "no schemas of Kubernetes at $O/deps/share and $O/deps/ci: run tests/setup.sh" >&2
 	return 1
 }
 
@@ -48,7 +48,7 @@ ALL=(--set port=9464,createNamespace=true,privateLibraries=true,serviceMonitor.e
 	--set 'extraArgs={--interval=30s,--on=iteration > 3 * median,--job-name=main.py=resnet}' --set imagePullSecrets[0].name=secret
 	--set 'serviceMonitor.metricRelabelings[0].action=drop,serviceMonitor.metricRelabelings[0].regex=x,extraEnv[0].name=A,extraEnv[0].value=b'
 	--set 'extraVolumes[0].name=more,extraVolumes[0].emptyDir.sizeLimit=1Mi,extraVolumeMounts[0].name=more,extraVolumeMounts[0].mountPath=/more')
-LEAST=(--set textfile=,recordings.folder=,networkPolicy.enabled=false,port=80,affinity=null,tolerations=null)
+LEAST=(--set textfile=,recordings.folder=,networkPolicy.enabled=false,port=8080,affinity=null,tolerations=null)
 
 @test "Kubernetes accepts what the chart makes of several sets of values, helm lints it, and serve accepts the options" {
 	need_helm
@@ -59,7 +59,7 @@ LEAST=(--set textfile=,recordings.folder=,networkPolicy.enabled=false,port=80,af
 	rendered "${LEAST[@]}" >least.yaml
 	local file
 	for file in default all least; do
-		# Schemas of Kubernetes itself: those of Prometheus' operator are below.
+		# Schemas of Kubernetes itself; the types of Prometheus' operator are below.
 		"$O/deps/share/bin/python" - $file.yaml >$file.own.yaml <<-'END'
 			import sys, yaml
 			objects = [o for o in yaml.safe_load_all(open(sys.argv[1])) if o]
@@ -73,6 +73,7 @@ LEAST=(--set textfile=,recordings.folder=,networkPolicy.enabled=false,port=80,af
 	json_of all.yaml >objects.json
 	expect_same "$(jq -r 'map(.kind) | sort | join(" ")' objects.json)" \
 		'DaemonSet Namespace NetworkPolicy PrometheusRule Service ServiceAccount ServiceMonitor'
+	expect_same "$("$O/deps/ci/bin/python" "$REPO/tests/chart/monitoring.py" objects.json | sort)" $'PrometheusRule\nServiceMonitor'
 	# What must fit together: the service's port and labels, and the alerts of the repository.
 	jq -e '(map({(.kind): .}) | add) as $o | $o.Service.spec.selector as $pods
 		| ($o.DaemonSet.spec.template.metadata.labels | contains($pods)) and $o.NetworkPolicy.spec.podSelector.matchLabels == $pods
@@ -103,15 +104,15 @@ LEAST=(--set textfile=,recordings.folder=,networkPolicy.enabled=false,port=80,af
 @test "A wrong value of the chart is refused, and the message has its name" {
 	need_helm
 	local wrong
-	for wrong in port=70000 port=true image.pullpolicy=Always image.tag=a:b image.digest=sha256:1 textfile=relative recordings.flightRecord=30 extraArgs={x} \
+	for wrong in port=70000 port=80 port=true image.pullpolicy=Always image.tag=a:b image.digest=sha256:1 textfile=relative recordings.flightRecord=30 extraArgs={x} \
 		serviceMonitor.interval=often updateStrategy.type=Now privateLibraries=1 networkPolicy.from=null surprise=1; do
 		echo "$wrong"
 		expect_run 1 rendered --set "$wrong"
 		expect_re "[/' .]$(sed 's/=.*//; s/.*[.]//' <<<"$wrong")\b" "$output"
 	done
 	expect_error 1 'serviceMonitor.enabled needs a port' rendered --set serviceMonitor.enabled=true
-	# Every value has a description of its form.
-	expect_same "$(json_of "$CHART/values.yaml" | jq -c '.[0] | keys')" "$(jq -c '.required | sort' "$CHART/values.schema.json")"
+	# The schema knows every value.
+	expect_same "$(json_of "$CHART/values.yaml" | jq -c '.[0] | keys')" "$(jq -c '.properties | del(.global) | keys' "$CHART/values.schema.json")"
 }
 
 @test "GKE's allowlist matches the DaemonSet of the chart: options, capabilities, folders" {
@@ -163,12 +164,15 @@ print("".join(",+" + c.lower() for c in yaml.safe_load(sys.stdin)["securityConte
 	wait_line "$(out job)" '^ready 1$' "$BG_PID"
 	# Another mount namespace, where the folder of the job's library is empty and the rest is read-only, as /sys is in a container.
 	cat >look <<-'END'
+		exec 9<"$2"
 		mount --make-rprivate /
 		mount -t proc proc /proc
 		mount -o remount,ro /sys
 		mount -t tmpfs none "$1"
 		mount -t tmpfs none /tmp
-		cp "$2" /tmp/mxbpf
+		cat <&9 >/tmp/mxbpf
+		chmod +x /tmp/mxbpf
+		exec 9<&-
 		mount -o remount,bind,ro /
 		exec setpriv --bounding-set "-all$3" --inh-caps=-all --no-new-privs /tmp/mxbpf "${@:4}"
 	END

@@ -265,7 +265,7 @@ meanwhile newest_torches
 virtual_env "$DEPS/readers" tests/requirements-readers.txt hta 10 12
 virtual_env "$DEPS/share" tests/requirements-share.txt spdx_tools 10 13
 kubernetes "$DEPS/kubernetes"
-virtual_env "$DEPS/ci" tests/requirements-ci.txt check_jsonschema 11 13
+virtual_env "$DEPS/ci" tests/requirements-ci.txt check_jsonschema,cmarkgfm 11 13
 virtual_env "$DEPS/dataset" tests/requirements-dataset.txt pyarrow.dataset 11 13
 virtual_env "$DEPS/notebook" tests/requirements-notebook.txt ipykernel 11 13
 virtual_env "$DEPS/otlp" tests/requirements-otlp.txt opentelemetry.proto 10 13

@@ -30,7 +30,8 @@ PAGES = ['README.md'] + sorted(os.path.relpath(p, REPO) for p in glob.glob(REPO 
 WORKLOADS = {'mxnet': 'mxnet_train.py', 'torch': 'torch_train.py'}
 PYTHONS = {'mxnet': 'PYTHON', 'torch': 'PYTHON_TORCH'}
 # Options of other programs, or without a line in the help.
-OTHER_OPTIONS = {'--generate', '--list', '--nproc-per-node', '--cells', '--markdown', '--hold', '--calls', '--onward', '--workers', '--model', '--sudo', '--'}
+OTHER_OPTIONS = {'--generate', '--list', '--nproc-per-node', '--cells', '--markdown', '--hold', '--calls', '--onward', '--workers', '--model', '--sudo',
+                 '--target', '--profile', '--'}
 TIMEOUT = 120
 
 
