@@ -30,13 +30,7 @@ lines_of() { # ARRAY TEXT
 }
 
 # For the steps that follow on GitHub.
-tell() { # NAME VALUE
-	[[ -z ${GITHUB_OUTPUT:-} ]] || printf '%s=%s\n' "$1" "$2" >>"$GITHUB_OUTPUT"
-}
-
-summarize() {
-	[[ -z ${GITHUB_STEP_SUMMARY:-} ]] || cat >>"$GITHUB_STEP_SUMMARY"
-}
+tell() { printf '%s=%s\n' "$1" "$2" >>"${GITHUB_OUTPUT:-/dev/null}"; } # NAME VALUE
 
 # Under sudo the benchmark still runs as the user who calls it; env keeps the path, which sudo replaces.
 as_root() {
@@ -50,7 +44,7 @@ as_root() {
 }
 
 # A wheel is unpacked into a folder of its own.
-install() {
+unpack() {
 	unpacked=$(mktemp -d "${RUNNER_TEMP:-${TMPDIR:-/tmp}}/mxbpf.XXXXXX")
 	trap 'rm -rf "$unpacked"' EXIT
 	chmod 755 "$unpacked" # under sudo mxbpf starts the benchmark as another user
@@ -90,7 +84,7 @@ store() {
 		cp "${new[@]}" "$to"
 	fi
 	say "there is no baseline yet: this run is stored in $to, and the next one is compared with it"
-	echo "mxbpf: there is no baseline yet. This run is stored as one." | summarize
+	echo 'mxbpf: there is no baseline yet. This run is stored as one.' >>"$summary"
 }
 
 compare() { # STORED-RECORDING...
@@ -98,7 +92,7 @@ compare() { # STORED-RECORDING...
 	for path; do sides+=(--base "$path"); done
 	sides+=("${new[@]}")
 	for limit in "${fail_on[@]}"; do limits+=(--fail-on "$limit"); done
-	"$mxbpf" diff "${sides[@]}" --quiet --force -o "$output/diff.json"
+	"$mxbpf" diff "${sides[@]}" --quiet --force -o "$output/diff.json" || return
 	"$mxbpf" diff "${sides[@]}" --quiet --force -o "$output/diff.md" "${limits[@]}" 2>"$output/limits.txt" || status=$?
 	if [[ -s $output/limits.txt ]]; then
 		cat "$output/limits.txt" >&2
@@ -106,14 +100,15 @@ compare() { # STORED-RECORDING...
 	fi
 	rm "$output/limits.txt"
 	cat "$output/diff.md"
-	summarize <"$output/diff.md"
+	cat "$output/diff.md" >>"$summary"
 	return "$status"
 }
 
 mxbpf=${MXBPF:-mxbpf} command=${MXBPF_COMMAND:-} output=${MXBPF_OUTPUT:-mxbpf-ci} runs=${MXBPF_RUNS:-1}
+summary=${GITHUB_STEP_SUMMARY:-/dev/null}
 [[ -n $command ]] || die "no benchmark: MXBPF_COMMAND (input 'command') is empty"
 [[ $runs =~ ^[1-9][0-9]?$ ]] || die "MXBPF_RUNS (input 'runs') is '$runs', not a number from 1 to 99"
-[[ $mxbpf != *.whl ]] || install
+[[ $mxbpf != *.whl ]] || unpack
 mxbpf=$(command -v "$mxbpf") || die "there is no program ${MXBPF:-mxbpf}; install mxbpf, or name it by MXBPF (input 'mxbpf')"
 baseline=() record_options=() fail_on=()
 lines_of baseline "${MXBPF_BASELINE:-}"
@@ -122,14 +117,19 @@ lines_of fail_on "${MXBPF_FAIL_ON:-}"
 ((${#baseline[@]})) || die "nothing to compare with: MXBPF_BASELINE (input 'baseline') is empty"
 
 mkdir -p "$output"
-new=()
+rm -f "$output"/new-*.mxd "$output"/diff.*
+tell recordings "$output"
+new=() status=0
 for ((i = 1; i <= runs; i++)); do
 	new+=("$output/new-$i.mxd")
 	say "run $i of $runs: $command"
-	record "${new[-1]}"
+	record "${new[-1]}" || status=$?
+	if ((status)); then
+		tell result failed
+		exit "$status"
+	fi
 done
 
-tell recordings "$output"
 mapfile -t old < <(stored)
 if ((${#old[@]} == 0)); then
 	store
@@ -137,7 +137,6 @@ if ((${#old[@]} == 0)); then
 	exit 0
 fi
 tell markdown "$output/diff.md"
-status=0
 compare "${old[@]}" || status=$?
 case $status in
 0) tell result passed ;;
