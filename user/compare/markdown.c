@@ -13,7 +13,10 @@
 #include "compare/show.h"
 #include "compare/tables.h"
 
-/* Readers that have no entities, such as the log of a CI job, see most names as they are. */
+/*
+ * A name as code. Most names need no escapes, so that they can be read where nothing renders them, such as in the log
+ * of a job.
+ */
 static void put_code(struct out *out, const char *name)
 {
 	if (!strpbrk(name, "`|\\")) {
@@ -134,7 +137,7 @@ static void put_differences(struct out *out, const struct cmp_result *r)
 		d = buf_at(&r->differences, struct cmp_difference, i);
 		out_printf(out, "%s* %s: ", i ? "" : "\nWhat else differs:\n\n", d->what);
 		put_safe(out, d->text[CMP_A]);
-		out_puts(out, " → ");
+		out_puts(out, " -> ");
 		put_safe(out, d->text[CMP_B]);
 		out_puts(out, "\n");
 	}
@@ -159,8 +162,8 @@ int cmp_put_markdown(struct out *out, const struct cmp_result *r, const struct c
 		     struct err *e)
 {
 	out_puts(out, CMP_MARKDOWN_MAGIC "\n");
-	if (r->tables &&
-	    r->tables->one) { /* each of its lines begins with a word of mxbpf, so that none ends the block */
+	if (r->tables && r->tables->one) {
+		/* Each line begins with a word of mxbpf, so no name ends the block. */
 		out_puts(out, "```text\n");
 		cmp_put_tables(out, r->tables, top);
 		out_puts(out, "```\n");
