@@ -92,7 +92,7 @@ LEAST=(--set textfile=,recordings.folder=,networkPolicy.enabled=false,port=8080,
 	json_of made.yaml >objects.json
 	jq -e 'map(.kind) | sort == ["DaemonSet", "Namespace", "ServiceAccount"]' objects.json
 	jq -e 'all(.[] | select(.kind == "ServiceAccount"); .automountServiceAccountToken == false)' objects.json
-	jq '.[] | select(.kind == "DaemonSet").spec.template.spec' objects.json >pod.json
+	jq -e '.[] | select(.kind == "DaemonSet").spec.template.spec' objects.json >pod.json
 	jq -e '.automountServiceAccountToken == false and .hostPID and (.hostNetwork or .hostIPC | not)' pod.json
 	jq -e '.containers | length == 1 and (.[0].securityContext | .capabilities == {drop: ["ALL"], add: ["BPF", "PERFMON", "SYS_PTRACE"]}
 		and .readOnlyRootFilesystem and .privileged == false and .allowPrivilegeEscalation == false
@@ -180,6 +180,9 @@ print("".join(",+" + c.lower() for c in yaml.safe_load(sys.stdin)["securityConte
 	look --probes op --pid 1 -d 300ms -f json >tables.json
 	jq -e '.target.pid == 1 and (.tables.operator[] | select(.name == "aten::honest").count > 0) and .loss.dropped == 0' tables.json
 	look list | grep -q '^1 .* yes '
+	look record -q --probes op --pid 1 -d 300ms -o "/proc/1/root$PWD/job.mxd" # into the file system of the job
+	"$MXBPF" report job.mxd -o job.json
+	jq -e '.tables.operator[] | select(.name == "aten::honest").count > 0' job.json
 	# Without one of them there is no look.
 	caps=,+bpf,+perfmon
 	expect_error 4 'CAP_SYS_PTRACE' look --probes op --pid 1 -d 300ms
