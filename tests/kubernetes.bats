@@ -180,7 +180,7 @@ print("".join(",+" + c.lower() for c in yaml.safe_load(sys.stdin)["securityConte
 	look --probes op --pid 1 -d 300ms -f json >tables.json
 	jq -e '.target.pid == 1 and (.tables.operator[] | select(.name == "aten::honest").count > 0) and .loss.dropped == 0' tables.json
 	look list | grep -q '^1 .* yes '
-	look record -q --probes op --pid 1 -d 300ms -o "/proc/1/root$PWD/job.mxd" # into the file system of the job
+	look record -q --probes op --pid 1 -d 300ms -o /proc/1/cwd/job.mxd # into the file system of the job
 	"$MXBPF" report job.mxd -o job.json
 	jq -e '.tables.operator[] | select(.name == "aten::honest").count > 0' job.json
 	# Without one of them there is no look.
