@@ -231,5 +231,5 @@ recorded() {
 	"${rendered[@]}" odd.md >cells
 	jq -e --arg odd "$odd" 'any(.[]; .[0] == $odd)' cells
 	expect_re '^### mxbpf: ' "$(sed -n 2p odd.md)"
-	! grep '@me' odd.md
+	run ! grep '@me' odd.md
 }
