@@ -47,7 +47,9 @@ page() { # PAGE
 	expect_same "$("$MXBPF" --generate seccomp)" "$(sed -n '/^<!-- list seccomp -->$/,/^<!-- end of list -->$/{/^<!--/!p}' "$REPO/docs/privileges.md")"
 }
 
-@test "README.md has at most 200 lines" { (($(wc -l <"$REPO/README.md") <= 200)); }
+@test "README.md has at most 180 lines" { (($(wc -l <"$REPO/README.md") <= 180)); }
+
+@test "CHANGELOG.md says what the version in VERSION changed" { grep -qF "## [$(<"$REPO/VERSION")] - " "$REPO/CHANGELOG.md"; }
 
 @test "The commands of README.md print what it shows" { page README.md; }
 @test "The commands of docs/counters.md print what it shows" { page docs/counters.md; }
