@@ -54,8 +54,9 @@ ROOMS = {
     'serve': ('base', 'microhttpd.h'),
     'push': ('base', 'curl/'),
     'sandbox': ('base', ''),
+    'mcp': ('base', 'cjson/'),
     'gpu_only': ('agent base feature.fold model record records session source targets/targets.h', ''),
-    'cmd': ('adapter agent attach base compare elf feature.fold feature.read gpu_only insn kineto metrics model now nvml plan push record sandbox serve session source target top trigger view', 'cjson/'),
+    'cmd': ('adapter agent attach base compare elf feature.fold feature.read gpu_only insn kineto mcp metrics model now nvml plan push record sandbox serve session source target top trigger view', 'cjson/'),
 }
 # The layer of a file in user/feature/NAME/ by its name; fold if none matches. All files of the folder share NAME.h.
 FEATURE_FILES = (

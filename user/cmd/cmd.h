@@ -68,6 +68,7 @@ int cmd_now(const struct cmd_opts *o);
 int cmd_top(const struct cmd_opts *o);
 int cmd_serve(const struct cmd_opts *o);
 int cmd_trace(const struct cmd_opts *o);
+int cmd_mcp(const struct cmd_opts *o);
 int cmd_help(const struct cmd_opts *o);
 
 /* Returns the output for tables that --layout and --format choose; NULL if there is none. Borrowed. */

@@ -12,7 +12,8 @@ static bool limited;	   /* mxbpf has the filter */
 
 bool cmd_is_session(const struct cmd *c)
 {
-	return c->bit & (CMD_LIVE | CMD_WATCH | CMD_BIT_NOW);
+	return c->bit &
+	       (CMD_LIVE | CMD_WATCH | CMD_BIT_NOW | CMD_BIT_MCP); /* children of mcp would inherit the filter */
 }
 
 static bool enters(const struct cmd_opts *o)

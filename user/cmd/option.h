@@ -48,6 +48,7 @@ struct cmd_opts {
 	unsigned needs;	      /* of the command: mask of enum sbx_need */
 	bool no_seccomp;      /* --no-seccomp */
 	const char *drop;     /* --drop-privileges: the user, "": the default; NULL: it was not given */
+	bool allow_agent;     /* --allow-agent */
 	bool open;	      /* --open: only the page is written, and its path printed */
 	bool force;	      /* --force */
 	int format;	      /* --format: enum cmd_format; of diff: cmp_form_nr; the default: by the suffix of -o */
@@ -92,7 +93,8 @@ enum cmd_bit {
 	CMD_BIT_TOP = 1 << 8,
 	CMD_BIT_SERVE = 1 << 9,
 	CMD_BIT_TRACE = 1 << 10,
-	CMD_BIT_HELP = 1 << 11, /* the last one */
+	CMD_BIT_MCP = 1 << 11,
+	CMD_BIT_HELP = 1 << 12, /* the last one */
 };
 #define CMD_LIVE   (CMD_BIT_ATTACH | CMD_BIT_RECORD)
 #define CMD_WATCH  (CMD_BIT_TOP | CMD_BIT_SERVE)

@@ -282,6 +282,7 @@ static const struct cmd_option fixed[] = {
 	{.name = "push-profile", .arg = "URL", .group = "Metrics", .commands = CMD_BIT_SERVE,
 	 .help = "Send a profile of the Python stacks of each job after each interval: to Pyroscope (http://HOST:4040/ingest) or to the profilestore of Parca, whose URLs docs/serve.md has",
 	 .set = cmd_set_text, CMD_FIELD(push_profile)},
+	{.name = "allow-agent", .group = "General", .commands = CMD_BIT_MCP, .set = cmd_set_flag, CMD_FIELD(allow_agent), .help = "Let the assistant use --agent and --gpu, which load a library into the process; without this option they are refused"},
 	{.name = "stream", .arg = "FILE", .group = "Metrics", .commands = CMD_BIT_SERVE,
 	 .help = "Write the tables of each interval to FILE as one line of JSON, for a log shipper; - is stdout; a file grows; lines that the reader does not take in time are left out and counted",
 	 .set = cmd_set_path, CMD_FIELD(stream)},

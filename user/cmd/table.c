@@ -111,6 +111,15 @@ const struct cmd cmd_table[] = {
 		.run = cmd_list,
 	},
 	{
+		.name = "mcp",
+		.synopsis = "[--allow-agent]",
+		.help = "answer an assistant that speaks the Model Context Protocol on stdin and stdout",
+		.example = "sudo mxbpf mcp",
+		.bit = CMD_BIT_MCP,
+		.needs = SBX_SELF,
+		.run = cmd_mcp,
+	},
+	{
 		.name = "help",
 		.synopsis = "[COMMAND | GROUP]",
 		.help = "print the help of a command or of a group of options",

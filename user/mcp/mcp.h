@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A server of the Model Context Protocol on stdin and stdout: programs such as assistants call tools, each of which
+ * runs mxbpf itself with an ordinary command line. So nobody can start what the command line refuses, and the rights
+ * are those of the caller. The server opens no socket, loads no BPF, and looks at no process.
+ */
+#ifndef MCP_MCP_H
+#define MCP_MCP_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+
+struct mcp_opts {
+	bool allow_agent; /* calls may ask for --agent and --gpu, which load a library into the job */
+};
+
+/* Answers requests until stdin ends or a signal comes. 0, or -errno with e set. */
+int mcp_serve(const struct mcp_opts *o, struct err *e);
+
+#endif
