@@ -472,7 +472,7 @@ install: all
 	install -D -m 644 $(O)/mxbpf.bash '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/mxbpf'
 	install -D -m 644 share/serve/mxbpf-serve.service '$(DESTDIR)$(PREFIX)/lib/systemd/system/mxbpf-serve.service'
 	sed -i 's|=/usr/bin/|=$(PREFIX)/bin/|' '$(DESTDIR)$(PREFIX)/lib/systemd/system/mxbpf-serve.service'
-	install -m 644 $(filter-out %.service,$(wildcard share/serve/*)) '$(DESTDIR)$(PREFIX)/share/mxbpf'
+	install -m 644 $(filter-out %.service,$(wildcard share/serve/*)) share/skill/SKILL.md '$(DESTDIR)$(PREFIX)/share/mxbpf'
 
 uninstall:
 	rm -f '$(DESTDIR)$(PREFIX)/bin/mxbpf' '$(DESTDIR)$(PREFIX)/share/man/man1/mxbpf.1' \

@@ -12,7 +12,8 @@ load helpers
 	[[ -s $top/share/man/man1/mxbpf.1 && -s $top/share/bash-completion/completions/mxbpf ]]
 	cmp "$O/report.schema.json" "$top/share/mxbpf/report.schema.json"
 	grep -q '^ExecStart=/opt/mxbpf/bin/mxbpf serve' "$top/lib/systemd/system/mxbpf-serve.service"
-	diff -x '*.service' -x '*.schema.json' -r "$REPO/share/serve" "$top/share/mxbpf"
+	cmp "$REPO/share/skill/SKILL.md" "$top/share/mxbpf/SKILL.md"
+	diff -x '*.service' -x '*.schema.json' -x SKILL.md -r "$REPO/share/serve" "$top/share/mxbpf"
 	make -C "$REPO" --no-print-directory O="$O" uninstall DESTDIR="$dest" PREFIX=/opt/mxbpf
 	[[ -z $(find "$dest" -type f) ]]
 }

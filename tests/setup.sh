@@ -270,6 +270,7 @@ virtual_env "$DEPS/dataset" tests/requirements-dataset.txt pyarrow.dataset 11 13
 virtual_env "$DEPS/notebook" tests/requirements-notebook.txt ipykernel 11 13
 virtual_env "$DEPS/otlp" tests/requirements-otlp.txt opentelemetry.proto 10 13
 virtual_env "$DEPS/nvtx" tests/requirements-nvtx.txt nvtx 11 13
+virtual_env "$DEPS/mcp" tests/requirements-mcp.txt mcp 10 13
 virtual_env "$DEPS/bench" tests/requirements-bench.txt pip 8 13
 virtual_env "$DEPS/install" tests/requirements-install.txt packaging 10 13
 old_pips

@@ -117,7 +117,8 @@ int mcp_add_options(const struct mcp *m, struct mcp_call *c, struct err *e);
 void mcp_put_next(const struct mcp *m, struct buf *to, const char *next, int pid);
 
 /* show.c: answers made of JSON results. */
-void mcp_show_result(const struct mcp *m, struct buf *to, const cJSON *report, const char *handle);
+/* again: how long a new look may be if this one has found nothing, in seconds; 0: the job may be gone. */
+void mcp_show_result(const struct mcp *m, struct buf *to, const cJSON *report, const char *handle, unsigned again);
 void mcp_show_loss(struct buf *to, const cJSON *report);
 int mcp_show_table(struct mcp_call *c, struct buf *to, const cJSON *report, const char *handle, struct err *e);
 int mcp_show_operator(struct mcp_call *c, struct buf *to, const cJSON *report, struct err *e);

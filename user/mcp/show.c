@@ -152,7 +152,7 @@ static int pid_of(const cJSON *report, const cJSON *finding)
 	return (int)(cJSON_IsNumber(pid) ? pid->valuedouble : number(member(report, "target"), "pid"));
 }
 
-void mcp_show_result(const struct mcp *m, struct buf *to, const cJSON *report, const char *handle)
+void mcp_show_result(const struct mcp *m, struct buf *to, const cJSON *report, const char *handle, unsigned again)
 {
 	const cJSON *f, *findings = member(report, "findings"), *iterations = member(report, "iterations");
 	unsigned n = 0;
@@ -176,7 +176,9 @@ void mcp_show_result(const struct mcp *m, struct buf *to, const cJSON *report, c
 	}
 	mcp_show_loss(to, report);
 	show_cost(to, report);
-	if (strlen(handle) < 100)
+	if (!n && again)
+		buf_printf(to, "next: look {\"pid\":%d,\"seconds\":%u}\n", pid_of(report, NULL), again);
+	if (strlen(handle) < 100 && cJSON_GetArraySize(member(member(report, "tables"), "operator")))
 		buf_printf(to, "next: table {\"of\":\"%s\",\"key\":\"operator\"}\n", handle);
 }
 

@@ -12,6 +12,7 @@
 #include "base/json_read.h"
 #include "mcp/priv.h"
 
+#define SECONDS	     5 /* of a look */
 #define NOTHING_SEEN 5 /* exit code of a look that saw no call, as of a job that hangs */
 
 static const char SOURCE[] = "handle of look (r1), or path of a .mxd recording";
@@ -148,7 +149,7 @@ static int look_command(struct mcp *m, struct mcp_call *c, struct err *e)
 	if (record)
 		mcp_word(c, "record");
 	mcp_word(c, "--pid=%u", mcp_number(c, "pid", 0));
-	mcp_word(c, "--duration=%us", mcp_number(c, "seconds", 5));
+	mcp_word(c, "--duration=%us", mcp_number(c, "seconds", SECONDS));
 	if (mcp_add_options(m, c, e))
 		return e->code;
 	c->result = mcp_keep_result(m, record ? ".mxd" : ".json", path);
@@ -176,8 +177,9 @@ static int look_report(struct mcp *m, struct mcp_call *c, const char *path, stru
 
 static int look_answer(struct mcp *m, struct mcp_call *c, struct buf *to, struct err *e)
 {
-	char handle[16];
+	const unsigned seconds = mcp_number(c, "seconds", SECONDS);
 	const struct mcp_kept *k;
+	char handle[16];
 	cJSON *report;
 
 	snprintf(handle, sizeof(handle), "r%u", c->result);
@@ -190,7 +192,7 @@ static int look_answer(struct mcp *m, struct mcp_call *c, struct buf *to, struct
 		return look_report(m, c, k->path, e);
 	report = c->reporting ? read_json(&c->output, e) : read_file(k->path, e);
 	if (report)
-		mcp_show_result(m, to, report, handle);
+		mcp_show_result(m, to, report, handle, seconds < 60 ? 3 * seconds : 0);
 	cJSON_Delete(report);
 	return e->code;
 }
@@ -202,7 +204,7 @@ static int findings_answer(struct mcp *m, struct mcp_call *c, struct buf *to, st
 	cJSON *report = report_of(m, c, e);
 
 	if (report)
-		mcp_show_result(m, to, report, mcp_text(c, "of"));
+		mcp_show_result(m, to, report, mcp_text(c, "of"), 0);
 	cJSON_Delete(report);
 	return e->code;
 }
