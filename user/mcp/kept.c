@@ -8,6 +8,8 @@
 
 #include "mcp/priv.h"
 
+#define SLACK 200 /* a text that is longer by so little is not cut; neither is the line behind a page */
+
 int mcp_make_dir(struct mcp *m, struct err *e)
 {
 	const char *tmp = getenv("TMPDIR");
@@ -61,7 +63,7 @@ static size_t page_end(const struct buf *text, size_t from)
 {
 	size_t end = from + MCP_ANSWER_BYTES, at;
 
-	if (end >= text->len)
+	if (text->len <= end + SLACK)
 		return text->len;
 	for (at = end; at > from + MCP_ANSWER_BYTES / 2; at--)
 		if (text->data[at - 1] == '\n')

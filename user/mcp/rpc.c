@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fmt.h"
 #include "mcp/priv.h"
 
 #define PREFIX "io.modelcontextprotocol/"
@@ -195,20 +196,14 @@ static void send_answer(struct mcp *m, struct mcp_call *c, struct buf *text, boo
 /* Texts of mxbpf come from jobs, so bytes that are no UTF-8 are possible; they would make the message invalid. */
 static void make_utf8(struct buf *b)
 {
-	unsigned char *p = (unsigned char *)b->data;
-	size_t i, k, n;
+	size_t i, n;
 
 	for (i = 0; i < b->len; i += n) {
-		n = p[i] < 0x80			  ? 1
-		    : p[i] >= 0xc2 && p[i] < 0xe0 ? 2
-		    : (p[i] & 0xf0) == 0xe0	  ? 3
-		    : p[i] >= 0xf0 && p[i] < 0xf5 ? 4
-						  : 0;
-		for (k = 1; k < n && i + k < b->len && (p[i + k] & 0xc0) == 0x80; k++)
+		for (n = 1; n <= 4 && i + n <= b->len && !fmt_is_utf8(b->data + i, n); n++)
 			;
-		if (n && k == n && p[i])
+		if (b->data[i] && n <= 4 && i + n <= b->len)
 			continue;
-		p[i] = '?';
+		b->data[i] = '?';
 		n = 1;
 	}
 }
@@ -397,7 +392,7 @@ void mcp_take_line(struct mcp *m, const char *line, size_t len)
 		len--;
 	if (!len)
 		return;
-	message = cJSON_ParseWithLengthOpts(line, len, &end, false);
+	message = fmt_is_utf8(line, len) ? cJSON_ParseWithLengthOpts(line, len, &end, false) : NULL;
 	if (!message || end != line + len)
 		mcp_error(NULL, NOT_JSON, "this line is no JSON", NULL);
 	else if (!cJSON_IsObject(message))

@@ -48,6 +48,20 @@ static void put_scaled(struct buf *to, double v, const char *const *units, doubl
 	buf_printf(to, "%.*f%s", fabs(v) >= 100 || v == floor(v) ? 0 : fabs(v) >= 10 ? 1 : 2, v, units[i]);
 }
 
+/* Shapes and the like. */
+static void put_list(struct buf *to, const cJSON *v)
+{
+	char *list = cJSON_PrintUnformatted(v);
+
+	buf_printf(to, "%.150s", list ? list : "-");
+	cJSON_free(list);
+}
+
+static bool is_list(const cJSON *v)
+{
+	return cJSON_IsArray(v) && v->child && !cJSON_IsObject(v->child);
+}
+
 static void put_value(struct buf *to, const char *name, const cJSON *v)
 {
 	static const char *const times[] = {"ns", "us", "ms", "s"};
@@ -57,6 +71,8 @@ static void put_value(struct buf *to, const char *name, const cJSON *v)
 		buf_printf(to, "%.300s", v->valuestring);
 	else if (cJSON_IsBool(v))
 		buf_printf(to, "%s", cJSON_IsTrue(v) ? "yes" : "no");
+	else if (is_list(v))
+		put_list(to, v);
 	else if (!cJSON_IsNumber(v))
 		buf_printf(to, "-");
 	else if (ends_with(name, "_ns"))
@@ -109,7 +125,7 @@ static void show_scalars(struct buf *to, const cJSON *of, const char *between)
 
 	cJSON_ArrayForEach(v, of)
 	{
-		if (cJSON_IsObject(v) || cJSON_IsArray(v) || cJSON_IsNull(v))
+		if (cJSON_IsObject(v) || cJSON_IsNull(v) || (cJSON_IsArray(v) && !is_list(v)))
 			continue;
 		buf_printf(to, "%s%s ", some ? between : "", v->string);
 		put_value(to, v->string, v);
@@ -255,7 +271,7 @@ static bool has_text(const cJSON *row, const char *match)
 static bool is_shown(const cJSON *v)
 {
 	return (cJSON_IsNumber(v) && v->valuedouble != 0) || (cJSON_IsString(v) && v->valuestring[0]) ||
-	       cJSON_IsTrue(v);
+	       cJSON_IsTrue(v) || is_list(v);
 }
 
 /* The columns that some of the rows fill. Raw times are those with profiling; dates would be long. */
