@@ -171,7 +171,7 @@ header() { # MAJOR, two hex digits
 	run --separate-stderr "$MXBPF"
 	[[ $status == 2 && -z $output ]]
 	[[ ${stderr_lines[0]} == "Usage: mxbpf --pid PID"* ]]
-	((${#stderr_lines[@]} <= 13)) # a line for each command, and one that names --help
+	((${#stderr_lines[@]} <= 14)) # a line for each command, and one that names --help
 }
 
 @test "The help of every command goes to stdout in 80 columns with exit code 0, by three spellings" {

@@ -86,7 +86,7 @@ const struct cmd cmd_table[] = {
 	{
 		.name = "trace",
 		.synopsis = "--via kineto --pid PID [options]",
-		.help = "ask PyTorch's own profiler for a trace, if the job was started with KINETO_USE_DAEMON",
+		.help = "ask PyTorch's profiler of a job with KINETO_USE_DAEMON for a trace",
 		.example = "sudo mxbpf trace --via kineto --pid 1234 --with shapes,stacks -o job.json",
 		.bit = CMD_BIT_TRACE,
 		.needs = SBX_LOOK | SBX_ENTER,
@@ -113,7 +113,7 @@ const struct cmd cmd_table[] = {
 	{
 		.name = "mcp",
 		.synopsis = "[--allow-agent]",
-		.help = "answer an assistant that speaks the Model Context Protocol on stdin and stdout",
+		.help = "answer assistants on stdin and stdout (Model Context Protocol)",
 		.example = "sudo mxbpf mcp",
 		.bit = CMD_BIT_MCP,
 		.needs = SBX_SELF,

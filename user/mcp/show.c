@@ -177,7 +177,10 @@ void mcp_show_result(const struct mcp *m, struct buf *to, const cJSON *report, c
 		   text(member(report, "target"), "comm"));
 	put_value(to, "duration_ns", member(member(report, "window"), "duration_ns"));
 	buf_printf(to, ", handle %s\n", handle);
-	cJSON_ArrayForEach(f, member(iterations, "loops")) show_loop(to, f);
+	cJSON_ArrayForEach(f, member(iterations, "loops"))
+	{
+		show_loop(to, f);
+	}
 	if (!cJSON_GetArraySize(findings))
 		buf_printf(to, "no finding\n");
 	cJSON_ArrayForEach(f, findings)
@@ -351,27 +354,37 @@ int mcp_show_table(struct mcp_call *c, struct buf *to, const cJSON *report, cons
 	return 0;
 }
 
+static void show_row(struct buf *to, const cJSON *row, const char *table)
+{
+	const cJSON *v;
+
+	buf_printf(to, "%s: ", table);
+	show_scalars(to, row, "\n  ");
+	cJSON_ArrayForEach(v, row)
+	{
+		if (!cJSON_IsObject(v))
+			continue;
+		buf_printf(to, "\n  %s: ", v->string);
+		show_scalars(to, v, ", ");
+	}
+	buf_printf(to, "\n");
+}
+
 int mcp_show_operator(struct mcp_call *c, struct buf *to, const cJSON *report, struct err *e)
 {
 	const char *name = mcp_text(c, "name");
-	const cJSON *table, *row, *v;
+	const cJSON *table, *row;
 	unsigned n = 0;
 
-	cJSON_ArrayForEach(table, member(report, "tables")) cJSON_ArrayForEach(row, table)
+	cJSON_ArrayForEach(table, member(report, "tables"))
 	{
-		if (strcmp(text(row, "name"), name))
-			continue;
-		buf_printf(to, "%s: ", table->string);
-		show_scalars(to, row, "\n  ");
-		cJSON_ArrayForEach(v, row)
+		cJSON_ArrayForEach(row, table)
 		{
-			if (!cJSON_IsObject(v))
+			if (strcmp(text(row, "name"), name))
 				continue;
-			buf_printf(to, "\n  %s: ", v->string);
-			show_scalars(to, v, ", ");
+			show_row(to, row, table->string);
+			n++;
 		}
-		buf_printf(to, "\n");
-		n++;
 	}
 	if (n)
 		return 0;
