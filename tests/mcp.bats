@@ -111,5 +111,5 @@ end_look() { # HOW
 	need_root
 	need_client
 	measured
-	timeout 150 "$O/deps/mcp/bin/python" "$REPO/tests/mcp/judge.py" polling collector retries rank_dead
+	timeout 150 "$O/deps/mcp/bin/python" "$REPO/tests/mcp/judge.py" collector retries rank_dead
 }
