@@ -68,7 +68,7 @@ PROGS := $(patsubst tests/prog/%.c,$(O)/prog/%,$(sort $(wildcard tests/prog/*.c)
 TOY   := $(addprefix $(O)/toy/,toy hang libmxnet.so libtorch_cpu.so burn/libtorch_cpu.so omp/libtorch_cpu.so kmp/libtorch_cpu.so inject_agent.so)
 FUZZ  := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)))
 
-.PHONY: all static check test smoke next units progs gpu-double bench soak day kernels demo lint analyze fuzz fuzzers unit-asan unit-tsan agent-tsan print-libs install uninstall deb sbom wheel clean distclean help
+.PHONY: all static check test smoke next units progs gpu-double bench soak day kernels demo lint analyze fuzz fuzzers unit-asan unit-tsan agent-tsan print-libs install uninstall deb sbom wheel image clean distclean help
 .DELETE_ON_ERROR:
 # What only pattern rules name stays. All else is made anew if it is missing.
 .SECONDARY: $(patsubst bpf/%.bpf.c,$(O)/gen/%.bpf.o,$(wildcard bpf/*.bpf.c)) $(patsubst %.c,$(O)/fuzz/obj/%.o,$(wildcard tests/fuzz/*.c))
@@ -380,7 +380,7 @@ units: $(UNITS)
 progs: $(PROGS) $(TOY) gpu-double
 
 help:
-	@sed -n '2,4p' Makefile; echo 'targets: all static demo test smoke next check bench soak day kernels lint analyze fuzz unit-asan unit-tsan agent-tsan install uninstall deb sbom wheel clean'
+	@sed -n '2,4p' Makefile; echo 'targets: all static demo test smoke next check bench soak day kernels lint analyze fuzz unit-asan unit-tsan agent-tsan install uninstall deb sbom wheel image clean'
 	@echo 'smoke: one minute of test'
 	@echo 'test, check, smoke: ONLY=REGEX runs only files whose name matches (interval.bats, unit/test_elf); LANES=N runs N files at a time'
 
@@ -495,19 +495,33 @@ deb: all $(O)/$(BINARY).spdx.json
 	$(Q)$(MAKE) -s --no-print-directory install DESTDIR='$(OUT)/deb' PREFIX=/usr
 	$(Q)SOURCE_DATE_EPOCH=$(EPOCH) share/deb/build.sh $(O) $(BINARY) $(DEB_VERSION)
 
-# For pip: the static program and the Python module.
-wheel: static
+# What the wheel, the rpm and the image carry: the stripped static program, the list of what is linked into it, the licences.
+$(O)/portable/stamp: $(O)/mxbpf-static LICENSE share/sbom.py share/licences.sh share/page/sbom.cdx.json $(wildcard vendor/*)
+	$(call say,STRIP,$(@D)/mxbpf)
+	$(Q)rm -rf $(@D) && mkdir -p $(@D)/licences
+	$(Q)strip --strip-unneeded --remove-section=.comment -o $(@D)/mxbpf $<
+	$(Q)SOURCE_DATE_EPOCH=$(EPOCH) share/sbom.py $< $(VERSION) $(@D)/mxbpf >$(@D)/mxbpf.spdx.json
+	$(Q)share/licences.sh $(@D)/mxbpf.spdx.json $(@D)/licences
+	$(Q)install -m 644 LICENSE $(@D)/licences
+	$(Q)chmod -R u=rwX,go=rX $(@D) && touch $@
+
+# For pip: the program and the Python module.
+wheel: $(O)/portable/stamp
 	$(call say,WHEEL,$(O))
-	$(Q)rm -rf $(O)/wheel && mkdir -p $(O)/wheel
-	$(Q)strip --strip-unneeded --remove-section=.comment -o $(O)/wheel/mxbpf $(O)/mxbpf-static
-	$(Q)SOURCE_DATE_EPOCH=$(EPOCH) share/sbom.py $(O)/mxbpf-static $(VERSION) $(O)/wheel/mxbpf >$(O)/wheel/mxbpf.spdx.json
-	$(Q)share/licences.sh $(O)/wheel/mxbpf.spdx.json $(O)/wheel/licences
-	$(Q)SOURCE_DATE_EPOCH=$(EPOCH) share/wheel.py $(O)/wheel/mxbpf $(O)/wheel/mxbpf.spdx.json $(O)/wheel/licences $(VERSION) $(O)
+	$(Q)SOURCE_DATE_EPOCH=$(EPOCH) share/wheel.py $(O)/portable $(VERSION) $(O)
+
+# A container image in a file, for `podman load`. buildah's storage is a folder of its own, which is removed afterwards.
+image: $(O)/portable/stamp
+	$(call say,IMAGE,$(O)/mxbpf.oci.tar)
+	$(Q)rm -rf $(O)/image.store $(O)/mxbpf.oci.tar
+	$(Q)buildah --root '$(OUT)/image.store/root' --runroot '$(OUT)/image.store/run' --storage-driver vfs bud --quiet --isolation chroot \
+		--timestamp $(EPOCH) --build-arg VERSION=$(VERSION) -f share/image/Containerfile -t 'oci-archive:$(OUT)/mxbpf.oci.tar:mxbpf:$(VERSION)' $(O)/portable >/dev/null
+	$(Q)rm -rf $(O)/image.store
 
 # Keeps the downloads (venv, wheels, npm), which take long to repeat. `make distclean` removes them, too.
 clean:
 	rm -rf $(addprefix $(O)/,obj gen unit prog toy gpu fuzz tsan analyze cppcheck test bench deb libmxbpf.a libmxbpf.so mxbpf mxbpf-static mxbpf.1 \
-		mxbpf.bash report.schema.json wheel *.map *.spdx.json *.deb *.whl)
+		mxbpf.bash report.schema.json portable image.store *.map *.spdx.json *.deb *.whl *.oci.tar)
 
 distclean:
 	rm -rf $(O)

@@ -3,7 +3,7 @@
 """Makes a wheel: the static program, the Python module of python/mxbpf, the licences, and the list of what is linked (PEP 770). A
 program without libraries fits any C library, so the wheel has the tags of glibc and of musl. Its times are SOURCE_DATE_EPOCH, so
 that two wheels of a tree are identical.
-usage: share/wheel.py PROGRAM SPDX LICENCES VERSION DIR     LICENCES: a folder by share/licences.sh
+usage: share/wheel.py PORTABLE VERSION DIR     PORTABLE: the folder of that name which make makes
 Prints the path of the wheel."""
 import base64
 import hashlib
@@ -55,19 +55,19 @@ def readme():
     return re.sub(r'\[([^]]*)\]\((?!http)[^)]*\)', r'\1', text)
 
 
-def files(program, spdx, licences, version):
+def files(portable, version):
     """Yields each file of the wheel: its name, its content, whether it is a program."""
     info = 'mxbpf-%s.dist-info/' % version
     module = os.path.join(REPO, 'python', 'mxbpf')
     for name in sorted(os.listdir(module)):
         if name.endswith(('.py', '.typed')):
             yield 'mxbpf/' + name, read(os.path.join(module, name)), False
-    yield 'mxbpf-%s.data/scripts/mxbpf' % version, read(program), True
-    names = {'LICENSE': os.path.join(REPO, 'LICENSE')}
-    names.update((name, os.path.join(licences, name)) for name in sorted(os.listdir(licences)))
-    for name, path in names.items():
-        yield info + 'licenses/' + name, read(path), False
-    yield info + 'sboms/mxbpf.spdx.json', read(spdx), False
+    yield 'mxbpf-%s.data/scripts/mxbpf' % version, read(os.path.join(portable, 'mxbpf')), True
+    licences = os.path.join(portable, 'licences')
+    names = sorted(os.listdir(licences))
+    for name in names:
+        yield info + 'licenses/' + name, read(os.path.join(licences, name)), False
+    yield info + 'sboms/mxbpf.spdx.json', read(os.path.join(portable, 'mxbpf.spdx.json')), False
     lines = '\n'.join('License-File: ' + name for name in names)
     yield info + 'METADATA', (METADATA % {'version': version, 'licences': lines, 'readme': readme()}).encode(), False
     lines = ''.join('Tag: py3-none-%s\n' % tag for tag in TAGS)
@@ -75,9 +75,9 @@ def files(program, spdx, licences, version):
 
 
 def main():
-    if len(sys.argv) != 6:
+    if len(sys.argv) != 4:
         sys.exit('wheel: error: ' + __doc__.splitlines()[-2])
-    program, spdx, licences, version, folder = sys.argv[1:]
+    portable, version, folder = sys.argv[1:]
     when = time.gmtime(int(os.environ['SOURCE_DATE_EPOCH']))[:6]
     path = os.path.join(folder, 'mxbpf-%s-py3-none-%s.whl' % (version, '.'.join(TAGS)))
     record = []
@@ -91,7 +91,7 @@ def main():
             name, base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode(), len(data)))
 
     with zipfile.ZipFile(path + '.new', 'w') as wheel:
-        for file in files(program, spdx, licences, version):
+        for file in files(portable, version):
             add(wheel, *file)
         name = 'mxbpf-%s.dist-info/RECORD' % version
         add(wheel, name, (''.join(record) + name + ',,\n').encode(), False)

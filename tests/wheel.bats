@@ -57,9 +57,9 @@ runs() { # PROGRAM
 	local info
 	"$INSTALL/wheel" unpack "$WHEEL" # it checks the sums
 	info=mxbpf-$VERSION/mxbpf-$VERSION.dist-info
-	cmp "mxbpf-$VERSION/mxbpf-$VERSION.data/scripts/mxbpf" "$O/wheel/mxbpf"
-	run ! grep -E 'INTERP|NEEDED' <(readelf -ldW "$O/wheel/mxbpf")
-	run ! grep -F .symtab <(readelf -SW "$O/wheel/mxbpf")
+	cmp "mxbpf-$VERSION/mxbpf-$VERSION.data/scripts/mxbpf" "$O/portable/mxbpf"
+	run ! grep -E 'INTERP|NEEDED' <(readelf -ldW "$O/portable/mxbpf")
+	run ! grep -F .symtab <(readelf -SW "$O/portable/mxbpf")
 	"$INSTALL/python" - "$info" <<-'EOF'
 		import os, sys
 		from packaging import metadata
@@ -72,7 +72,7 @@ runs() { # PROGRAM
 	EOF
 	"$O/deps/share/bin/pyspdxtools" -i "$info/sboms/mxbpf.spdx.json"
 	[[ $(jq -r '.files[0].checksums[] | select(.algorithm == "SHA256").checksumValue' "$info/sboms/mxbpf.spdx.json") == \
-		"$(sha256sum <"$O/wheel/mxbpf" | cut -c -64)" ]]
+		"$(sha256sum <"$O/portable/mxbpf" | cut -c -64)" ]]
 	# Each library that is linked statically has a licence.
 	jq -r '[.relationships[] | select(.relationshipType == "STATIC_LINK").relatedSpdxElement] as $ids
 		| .packages[] | select(.SPDXID | IN($ids[])).name' "$info/sboms/mxbpf.spdx.json" | while read -r library; do
