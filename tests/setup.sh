@@ -26,7 +26,7 @@ TEST_PACKAGES=(
 	sudo                                                                                                # a notebook of an ordinary user
 	libbz2-dev liblzma-dev                                                                              # make static
 	libclang-rt-14-dev llvm                                                                             # fuzzers, their coverage
-	buildah                                                                                             # make image
+	buildah rpm rpm2cpio                                                                                # make image, make rpm
 	shellcheck clang-format-14 cppcheck codespell                                                       # lint
 )
 # These programs may be installed without the Debian package.

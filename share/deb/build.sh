@@ -10,10 +10,7 @@ REPO=$HERE/../..
 STAGE=$O/deb
 DOC=$STAGE/usr/share/doc/mxbpf
 ARCH=$(dpkg --print-architecture)
-MAINTAINER=${DEBEMAIL:-mxbpf developers <mxbpf@localhost>}
-
-# Compresses in the same way in each build.
-pack() { gzip -9 -n "$@"; }
+MAINTAINER=$("$REPO/share/maintainer.sh")
 
 copyright() {
 	cat <<-EOF
@@ -72,18 +69,9 @@ control() {
 	EOF
 }
 
-install -m 755 "$O/$BINARY" "$STAGE/usr/bin/mxbpf"
-# The list of what is linked has the sums of the file that is installed.
-strip --strip-unneeded --remove-section=.comment "$STAGE/usr/bin/mxbpf"
-install -D -m 644 "$HERE/../serve/serve.conf" "$STAGE/etc/mxbpf/serve.conf"
-pack "$STAGE/usr/share/man/man1/mxbpf.1"
-mkdir -p "$DOC"
-"$HERE/../sbom.py" "$O/$BINARY" "$VERSION" "$STAGE/usr/bin/mxbpf" >"$DOC/mxbpf.spdx.json"
-install -D -m 644 -t "$DOC/docs" "$REPO"/docs/*.md
-install -m 644 "$REPO/README.md" "$DOC"
+"$REPO/share/stage.sh" "$STAGE" "$O/$BINARY" "$VERSION"
 copyright >"$DOC/copyright"
-changelog | pack >"$DOC/changelog.gz"
-"$HERE/../licences.sh" "$DOC/mxbpf.spdx.json" "$DOC/licences"
+changelog | gzip -9 -n >"$DOC/changelog.gz"
 mkdir "$STAGE/DEBIAN"
 control | grep . >"$STAGE/DEBIAN/control"
 echo /etc/mxbpf/serve.conf >"$STAGE/DEBIAN/conffiles"

@@ -59,15 +59,15 @@ static void answer(const struct cmp_sides *of)
 {
 	struct cmp_result r = {0};
 	struct err e = {0};
+	unsigned form;
 	struct out *o;
 
 	if (out_open("-", false, &o, &e))
 		abort();
 	if (!cmp_compare(of, &r) && !cmp_context(of, &r)) {
 		check_limits(&r);
-		cmp_put_text(o, &r, of, 10);
-		cmp_put_json(o, &r, of, 10);
-		cmp_put_html(o, &r, of, 10, &e);
+		for (form = 0; form < CMP_NFORMS; form++)
+			cmp_forms[form].put(o, &r, of, 10, &e);
 	}
 	out_commit(o, &e);
 	cmp_result_fini(&r);
