@@ -27,6 +27,7 @@ TEST_PACKAGES=(
 	libbz2-dev liblzma-dev                                                                              # make static
 	libclang-rt-14-dev llvm                                                                             # fuzzers, their coverage
 	buildah rpm rpm2cpio                                                                                # make image, make rpm
+	systemd-container mmdebstrap                                                                        # the service under systemd
 	shellcheck clang-format-14 cppcheck codespell                                                       # lint
 )
 # These programs may be installed without the Debian package.
@@ -210,6 +211,16 @@ kubernetes() { # DIRECTORY
 		{ tail -n 5 "$DEPS/kubernetes.log" >&2; rm -rf "$1"; say "skipping the tests on helm and kubectl (output: $DEPS/kubernetes.log)"; }
 }
 
+# A small Debian with systemd. Without it the test of the service under systemd is skipped.
+systemd_root() { # DIRECTORY
+	[[ -f $1/mxbpf.stamp ]] && return 0
+	say "making a root file system with systemd at $1"
+	rm -rf "$1"
+	{ mmdebstrap --variant=minbase --include=systemd,systemd-sysv,procps --format=directory bookworm "$1" && rm -f "$1/etc/machine-id" &&
+		touch "$1/mxbpf.stamp"; } >"$DEPS/systemd.log" 2>&1 ||
+		{ tail -n 5 "$DEPS/systemd.log" >&2; say "skipping the test of the service under systemd (output: $DEPS/systemd.log)"; }
+}
+
 npm_packages() {
 	perfetto
 	speedscope "$DEPS/speedscope"
@@ -219,6 +230,7 @@ others() {
 	static_libraries
 	kernels
 	prometheus "$DEPS/prometheus"
+	systemd_root "$DEPS/systemd-root"
 }
 
 build() {

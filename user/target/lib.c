@@ -83,6 +83,11 @@ static int open_mapped(struct look *k, struct err *e)
 		return 0;
 	if (tgt_gone(k->t))
 		return tgt_fail(k->t, -ESRCH, "map_files", e);
+	if (err == -ENOSYS)
+		return err_set(
+			e, ERR_PRIVILEGE, err,
+			"cannot open %s of process %s: openat2() is forbidden here, as by RestrictSUIDSGID= of systemd",
+			k->name, k->t->label);
 	if ((direct == -EPERM || direct == -EACCES) && (err == -ENOENT || err == -ESTALE))
 		return err_set(e, ERR_PRIVILEGE, direct,
 			       "%s was deleted or replaced since process %s loaded it: only CAP_CHECKPOINT_RESTORE or "
