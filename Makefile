@@ -68,7 +68,7 @@ PROGS := $(patsubst tests/prog/%.c,$(O)/prog/%,$(sort $(wildcard tests/prog/*.c)
 TOY   := $(addprefix $(O)/toy/,toy hang libmxnet.so libtorch_cpu.so burn/libtorch_cpu.so omp/libtorch_cpu.so kmp/libtorch_cpu.so inject_agent.so)
 FUZZ  := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)))
 
-.PHONY: all static check test smoke next units progs gpu-double bench soak day kernels demo lint analyze fuzz fuzzers unit-asan unit-tsan agent-tsan print-libs install uninstall deb rpm sbom wheel image clean distclean help
+.PHONY: all static check test smoke next units progs gpu-double bench soak day kernels demo lint analyze fuzz fuzzers unit-asan unit-tsan agent-tsan print-libs install uninstall deb rpm repos sbom wheel image clean distclean help
 .DELETE_ON_ERROR:
 # What only pattern rules name stays. All else is made anew if it is missing.
 .SECONDARY: $(patsubst bpf/%.bpf.c,$(O)/gen/%.bpf.o,$(wildcard bpf/*.bpf.c)) $(patsubst %.c,$(O)/fuzz/obj/%.o,$(wildcard tests/fuzz/*.c))
@@ -380,7 +380,7 @@ units: $(UNITS)
 progs: $(PROGS) $(TOY) gpu-double
 
 help:
-	@sed -n '2,4p' Makefile; echo 'targets: all static demo test smoke next check bench soak day kernels lint analyze fuzz unit-asan unit-tsan agent-tsan install uninstall deb rpm sbom wheel image clean'
+	@sed -n '2,4p' Makefile; echo 'targets: all static demo test smoke next check bench soak day kernels lint analyze fuzz unit-asan unit-tsan agent-tsan install uninstall deb rpm repos sbom wheel image clean'
 	@echo 'smoke: one minute of test'
 	@echo 'test, check, smoke: ONLY=REGEX runs only files whose name matches (interval.bats, unit/test_elf); LANES=N runs N files at a time'
 
@@ -518,6 +518,10 @@ rpm: all $(O)/mxbpf-static
 		--define "mxbpf_packager $$who" share/rpm/mxbpf.spec
 	$(Q)rm -rf $(O)/rpm
 
+# For apt, dnf and zypper. KEY=: a key of gpg  MAINTAINER='Name <name@example.org>'  URL=: where the folder will be
+repos:
+	$(Q)KEY='$(KEY)' URL='$(URL)' share/repos.sh $(O)
+
 # For pip: the program and the Python module.
 wheel: $(O)/portable/stamp
 	$(call say,WHEEL,$(O))
@@ -534,7 +538,7 @@ image: $(O)/portable/stamp
 # Keeps the downloads (venv, wheels, npm), which take long to repeat. `make distclean` removes them, too.
 clean:
 	rm -rf $(addprefix $(O)/,obj gen unit prog toy gpu fuzz tsan analyze cppcheck test bench deb rpm libmxbpf.a libmxbpf.so mxbpf mxbpf-static mxbpf.1 \
-		mxbpf.bash report.schema.json portable image.store *.map *.spdx.json *.deb *.rpm *.whl *.oci.tar)
+		mxbpf.bash report.schema.json portable repos image.store *.map *.spdx.json *.deb *.rpm *.whl *.oci.tar)
 
 distclean:
 	rm -rf $(O)

@@ -37,8 +37,8 @@
 #                              PyTorch: wheel (the default), stripped, debian, next (the newest), previous (the one before).
 #   start_code NAME CODE ARGS...
 #                              start_ready of a PyTorch program given as text, in a child of the fork server
-#   make_static TARGET...      makes targets that need the static program, one file of tests at a time. Skips if the sources of Debian that
-#                              it needs cannot be downloaded.
+#   make_static TARGET...      makes packages and other targets that need the static program, one file of tests at a time. Skips if the
+#                              sources of Debian that it needs cannot be downloaded.
 #   other_build LIBRARY COPY   copies a library under the build id of another MXNet that mxbpf knows
 #   start_toy ARGS...          start_ready of tests/toy, a C++ program on a toy MXNet; TOY: its directory (default $O/toy)
 #   traced ARGS STDOUT COMMAND...

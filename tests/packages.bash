@@ -26,7 +26,7 @@ on_a_copy() { # SCRIPT FILES...
 		mount -t tmpfs none view/run
 		mkdir -p view/run/systemd/system view/tmp/calls
 		cp calls/* view/tmp/calls
-		cp "${@:2}" view/tmp
+		cp -r "${@:2}" view/tmp
 		export PATH=/tmp/calls:$PATH LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
 		chroot view bash -exc "cd /tmp; $1"
 		cd layer/upper

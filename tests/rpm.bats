@@ -22,19 +22,17 @@ setup() {
 @test "The rpm is installed, runs, is upgraded with its configuration kept, removed, and leaves only what the user changed" {
 	# shellcheck disable=SC2016 # for that shell
 	on_a_copy '
-		# This machine has no package of rpm that has /bin/sh.
-		install() { rpm --nodeps --define "_install_script_path $PATH" "$@"; }
-		install -i 0.9.rpm
+				rpm -i 0.9.rpm
 		[[ $(mxbpf --version) == "mxbpf "* && $(command -v mxbpf) == /usr/bin/mxbpf ]]
 		mxbpf check >/dev/null || (($? == 4))
 		gzip -t /usr/share/man/man1/mxbpf.1.gz
 		bash -n /usr/share/bash-completion/completions/mxbpf
-		install -V mxbpf
-		[[ $(<called) == "systemctl --system daemon-reload" ]] # neither enabled nor started
+		rpm -V mxbpf
+		[[ $(<called) == "systemctl daemon-reload" ]] # neither enabled nor started
 		rm called
 
 		echo interval=5s >>/etc/mxbpf/serve.conf
-		install -U 0.10.rpm
+		rpm -U 0.10.rpm
 		[[ $(rpm -q --qf "%{VERSION}" mxbpf) == 0.10 ]]
 		grep -qx interval=5s /etc/mxbpf/serve.conf
 		grep -qx "systemctl try-restart mxbpf-serve.service" called
@@ -43,7 +41,7 @@ setup() {
 
 		mkdir -p /var/lib/prometheus/node-exporter
 		: >/var/lib/prometheus/node-exporter/mxbpf.prom
-		install -e mxbpf
+		rpm -e mxbpf
 		[[ $(head -n 1 called) == "systemctl --no-reload disable --now mxbpf-serve.service" && $(tail -n 1 called) == *daemon-reload ]]
 		[[ ! -e /usr/bin/mxbpf && ! -e /var/lib/prometheus/node-exporter/mxbpf.prom ]]
 		grep -qx interval=5s /etc/mxbpf/serve.conf.rpmsave
@@ -52,12 +50,11 @@ setup() {
 	grep -v -e ^var/lib/rpm/ -e ^root/.rpmdb/ left | expect_nothing
 }
 
-@test "The rpm requires no package but a shell, belongs to root, and has the maintainer, the licences and the list of what is linked" {
+@test "The rpm requires no other package, belongs to root, and has the maintainer, the licences and the list of what is linked" {
 	local list=root/usr/share/doc/mxbpf/mxbpf.spdx.json sum
-	expect_same /bin/sh "$(rpm -qp --requires "$RPM" | grep -v '^rpmlib(' | sort -u)"
 	# rpm 4.16 of Rocky 9 and Amazon Linux 2023 has these features.
-	expect_same $'rpmlib(CompressedFileNames)\nrpmlib(FileDigests)\nrpmlib(PayloadFilesHavePrefix)' \
-		"$(rpm -qp --requires "$RPM" | sed -n 's/^\(rpmlib.*)\) .*/\1/p' | sort)"
+	expect_same $'rpmlib(BuiltinLuaScripts)\nrpmlib(CompressedFileNames)\nrpmlib(FileDigests)\nrpmlib(PayloadFilesHavePrefix)' \
+		"$(rpm -qp --requires "$RPM" | sed 's/ .*//' | sort -u)"
 	expect_same 'root root' "$(rpm -qp --qf '[%{FILEUSERNAME} %{FILEGROUPNAME}\n]' "$RPM" | sort -u)"
 	expect_same "$("$REPO/share/maintainer.sh")" "$(rpm -qp --qf '%{PACKAGER}' "$RPM")"
 	expect_same /etc/mxbpf/serve.conf "$(rpm -qpc "$RPM")"

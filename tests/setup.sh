@@ -26,7 +26,7 @@ TEST_PACKAGES=(
 	sudo                                                                                                # a notebook of an ordinary user
 	libbz2-dev liblzma-dev                                                                              # make static
 	libclang-rt-14-dev llvm                                                                             # fuzzers, their coverage
-	buildah rpm rpm2cpio                                                                                # make image, make rpm
+	buildah rpm rpm2cpio reprepro createrepo-c dnf gnupg                                                # make image, make rpm, make repos
 	systemd-container mmdebstrap                                                                        # the service under systemd
 	shellcheck clang-format-14 cppcheck codespell                                                       # lint
 )
