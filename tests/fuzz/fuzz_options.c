@@ -82,6 +82,8 @@ static void put_option(char *to, const struct cmd_option *opt, const char *value
 	snprintf(to, OPTION_BYTES, opt->arg ? "--%s=%s" : "--%s", opt->name, value);
 }
 
+#define ANY_COMMAND 255 /* one that takes the first option */
+
 static const struct cmd *command_of(unsigned byte, const struct cmd_option *first)
 {
 	const struct cmd *c = cmd_table;
@@ -89,14 +91,14 @@ static const struct cmd *command_of(unsigned byte, const struct cmd_option *firs
 
 	while (cmd_table[n].run)
 		n++;
-	if (byte % (n + 1) < n)
-		return &cmd_table[byte % (n + 1)];
+	if (byte != ANY_COMMAND)
+		return &cmd_table[byte % n];
 	while (c->run && !(c->bit & first->commands))
 		c++;
 	return c;
 }
 
-/* The first byte is the command; the last number that there is means one that takes the first option. */
+/* The first byte is the command. */
 static void try_options(char *text)
 {
 	static char options[WORDS_MAX][OPTION_BYTES];

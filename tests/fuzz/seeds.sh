@@ -98,12 +98,12 @@ seed_fuzz_options() {
 		    open(f'{sys.argv[1]}/seed-condition-{i}', 'wb').write(b'b' + text.encode())
 		for row in range(1, 160):
 		    if row != 10:
-		        open(f'{sys.argv[1]}/seed-option-{row}-often', 'wb').write(bytes([250, 12]) + b'\n'.join([bytes([row]) + b'1'] * 39))
+		        open(f'{sys.argv[1]}/seed-option-{row}-often', 'wb').write(bytes([250, 255]) + b'\n'.join([bytes([row]) + b'1'] * 39))
 		pids = b'\6' + b','.join([b'1'] * 190)
-		open(f'{sys.argv[1]}/seed-pids', 'wb').write(bytes([250, 12]) + pids + b'\n' + pids)
+		open(f'{sys.argv[1]}/seed-pids', 'wb').write(bytes([250, 255]) + pids + b'\n' + pids)
 		for row in set(range(1, 160)) - {10}:
 		    for k, value in enumerate((b'\1\1', b'50', b'1M', b'2s', b'5%', b'a,b')):
-		        open(f'{sys.argv[1]}/seed-option-{row}-{k}', 'wb').write(bytes([250, 12, row]) + value)
+		        open(f'{sys.argv[1]}/seed-option-{row}-{k}', 'wb').write(bytes([250, 255, row]) + value)
 	END
 }
 
