@@ -317,6 +317,7 @@ $(O)/fuzz/fuzz_agent $(O)/fuzz/fuzz_gpu: FUZZ_WRAP = -Wl,--wrap=pread
 $(O)/fuzz/fuzz_agent: $(HOSTILE_OBJ) $(addprefix $(O)/fuzz/obj/user/agent/,take.o clock.o)
 $(O)/fuzz/fuzz_gpu: $(HOSTILE_OBJ) $(O)/fuzz/obj/user/agent/gpu.o
 $(O)/fuzz/obj/tests/fuzz/fuzz_cupti.o: SAN_CFLAGS += -iquote user/agent/lib
+$(O)/fuzz/fuzz_mcp: FUZZ_WRAP = -Wl,--wrap=mcp_spawn
 $(O)/fuzz/fuzz_python: FUZZ_WRAP = -Wl,--wrap=tgt_read,--wrap=tgt_read_some
 $(O)/fuzz/fuzz_proc: FUZZ_WRAP = $(addprefix -Wl$(comma)--wrap=,open openat fopen opendir readdir ioctl fstatfs faccessat readlinkat far_open far_memory)
 $(O)/fuzz/fuzz_http: FUZZ_WRAP = -Wl,--wrap=srv_own_address,--wrap=clock_gettime
@@ -479,9 +480,10 @@ uninstall:
 		'$(DESTDIR)$(PREFIX)/share/bash-completion/completions/mxbpf' '$(DESTDIR)$(PREFIX)/lib/systemd/system/mxbpf-serve.service'
 	rm -rf '$(DESTDIR)$(PREFIX)/share/mxbpf'
 
-# What is linked, and a Debian package with it. STATIC=1: of the static binary  DEB_VERSION=: another version than VERSION
+# What is linked, and packages. STATIC=1: the deb of the static binary  PACKAGE_VERSION=: another version than VERSION
+# MAINTAINER='Name <name@example.org>'
 BINARY      := mxbpf$(if $(STATIC),-static)
-DEB_VERSION ?= $(VERSION)
+PACKAGE_VERSION ?= $(VERSION)
 EPOCH        = $${SOURCE_DATE_EPOCH:-$$(git -c safe.directory='*' log -1 --format=%ct 2>/dev/null || stat -c %Y VERSION)}
 sbom: $(O)/$(BINARY).spdx.json
 
@@ -493,7 +495,7 @@ deb: all $(O)/$(BINARY).spdx.json
 	$(call say,DEB,$(O))
 	$(Q)rm -rf $(O)/deb
 	$(Q)$(MAKE) -s --no-print-directory install DESTDIR='$(OUT)/deb' PREFIX=/usr
-	$(Q)SOURCE_DATE_EPOCH=$(EPOCH) share/deb/build.sh $(O) $(BINARY) $(DEB_VERSION)
+	$(Q)SOURCE_DATE_EPOCH=$(EPOCH) share/deb/build.sh $(O) $(BINARY) $(PACKAGE_VERSION)
 
 # What the wheel, the rpm and the image carry: the stripped static program, the list of what is linked into it, the licences.
 $(O)/portable/stamp: $(O)/mxbpf-static LICENSE share/sbom.py share/licences.sh share/page/sbom.cdx.json $(wildcard vendor/*)
@@ -502,19 +504,17 @@ $(O)/portable/stamp: $(O)/mxbpf-static LICENSE share/sbom.py share/licences.sh s
 	$(Q)strip --strip-unneeded --remove-section=.comment -o $(@D)/mxbpf $<
 	$(Q)SOURCE_DATE_EPOCH=$(EPOCH) share/sbom.py $< $(VERSION) $(@D)/mxbpf >$(@D)/mxbpf.spdx.json
 	$(Q)share/licences.sh $(@D)/mxbpf.spdx.json $(@D)/licences
-	$(Q)install -m 644 LICENSE $(@D)/licences
 	$(Q)chmod -R u=rwX,go=rX $(@D) && touch $@
 
-# For Rocky, Amazon Linux, Fedora and openSUSE: of the static program. RPM_VERSION=: another version than VERSION
+# For Rocky, Amazon Linux, Fedora and openSUSE: of the static program.
 export MAINTAINER
-RPM_VERSION ?= $(VERSION)
 rpm: all $(O)/mxbpf-static
 	$(call say,RPM,$(O))
 	$(Q)rm -rf $(O)/rpm
 	$(Q)$(MAKE) -s --no-print-directory install DESTDIR='$(OUT)/rpm/stage' PREFIX=/usr
-	$(Q)SOURCE_DATE_EPOCH=$(EPOCH) share/stage.sh $(O)/rpm/stage $(O)/mxbpf-static $(RPM_VERSION)
+	$(Q)SOURCE_DATE_EPOCH=$(EPOCH) share/stage.sh $(O)/rpm/stage $(O)/mxbpf-static $(PACKAGE_VERSION)
 	$(Q)who=$$(share/maintainer.sh) && SOURCE_DATE_EPOCH=$(EPOCH) rpmbuild --quiet -bb --define '_topdir $(OUT)/rpm/top' --define '_rpmdir $(OUT)' \
-		--define '_build_name_fmt %{NAME}-%{VERSION}-%{RELEASE}.%{ARCH}.rpm' --define 'stage $(OUT)/rpm/stage' --define 'mxbpf_version $(RPM_VERSION)' \
+		--define '_build_name_fmt %{NAME}-%{VERSION}-%{RELEASE}.%{ARCH}.rpm' --define 'stage $(OUT)/rpm/stage' --define 'mxbpf_version $(PACKAGE_VERSION)' \
 		--define "mxbpf_packager $$who" share/rpm/mxbpf.spec
 	$(Q)rm -rf $(O)/rpm
 

@@ -24,11 +24,11 @@ gpg --batch --list-secret-keys "$KEY" >/dev/null 2>&1 || die "gpg has no secret 
 mkdir -p "$1"
 O=$(realpath "$1")
 REPOS=$O/repos
-URL=${URL:-file://$REPOS}
+URL=${URL:-file://${REPOS// /%20}}
+VERSION=$(<"$(dirname "$0")/../VERSION")
 rm -rf "$REPOS" && mkdir -p "$REPOS"/{apt/conf,rpm}
 export MAINTAINER
-env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s --no-print-directory -C "$(dirname "$0")/.." O="$O" STATIC=1 deb rpm
-VERSION=$(<"$(dirname "$0")/../VERSION")
+env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s --no-print-directory -C "$(dirname "$0")/.." O="$O" STATIC=1 PACKAGE_VERSION="$VERSION" deb rpm
 
 gpg --batch --armor --export "$KEY" >"$REPOS/mxbpf.asc"
 

@@ -12,7 +12,7 @@ setup_file() {
 	command -v dpkg-shlibdeps >/dev/null || skip "not a Debian system, or dpkg-dev is missing"
 	cd "$BATS_FILE_TMPDIR" || return 1
 	arch=$(dpkg --print-architecture)
-	make_static deb DEB_VERSION=0.9 || return 1
+	make_static deb PACKAGE_VERSION=0.9 || return 1
 	mv "$O/mxbpf_0.9_$arch.deb" 0.9.deb || return 1
 	dpkg-deb -R 0.9.deb newer && sed -i 's/^Version: 0.9$/Version: 0.10/' newer/DEBIAN/control && dpkg-deb -Zgzip -b newer 0.10.deb
 }
@@ -93,7 +93,7 @@ related() { # RELATIONSHIP FILE
 }
 
 @test "Two packages of the same tree are identical byte for byte" {
-	make_static deb DEB_VERSION=0.9
+	make_static deb PACKAGE_VERSION=0.9
 	cmp "$DEB" "$O"/mxbpf_0.9_*.deb
 	rm "$O"/mxbpf_0.9_*.deb
 }

@@ -107,6 +107,41 @@ seed_fuzz_options() {
 	END
 }
 
+# Each tool in both forms of the protocol, on a result of a real job, and requests that are refused.
+seed_fuzz_mcp() {
+	python3 - "$1" tests/golden/real.json <<-'END'
+		import json, sys
+		meta = {'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {}}
+		old = {'jsonrpc': '2.0', 'id': 'a', 'method': 'initialize', 'params': {'protocolVersion': '2025-11-25'}}
+		with open(sys.argv[2]) as f:
+		    report = json.load(f)
+		for rows in report['tables'].values():
+		    del rows[3:]
+		listed = {'processes': [{'pid': 7, 'comm': 'python', 'runtime': 'PyTorch 2.13', 'attach': 'yes', 'library': 'x', 'reason': 'none'}]}
+		of = {'of': 'job.mxd'}
+		tools = [('jobs', {}), ('look', {'pid': 7}), ('look', {'pid': 7, 'seconds': 3, 'record': True, 'options': ['--sched', '--by=stack', '--gpu']}),
+		         ('look', {'pid': 7, 'options': ['--output=x']}), ('findings', of), ('table', of), ('table', {**of, 'key': 'operator', 'sort': 'self_ns', 'top': 2, 'match': 'o', 'by': 'stack'}),
+		         ('operator', {**of, 'name': 'Convolution'}), ('diff', {'a': 'a.mxd', 'b': 'b.mxd', 'table': 'memory'}), ('hang', {'pid': 7, 'job': True}),
+		         ('more', {'handle': 'a1', 'offset': 9}), ('none', {}), ('look', {'pid': 0}), ('jobs', {'x': 1})]
+		finding = {'finding': 'data_wait', 'text': 'The loop waits', 'evidence': 'x', 'share_permille': 9, 'next': '--pid PID --sched --gpu', 'pid': 7, 'advice': 'y'}
+		outputs = [report, {**report, 'findings': [finding, {**finding, 'next': 'now --pid PID --job'}]}, listed, 'text ' * 3000, '! mxbpf: error: no']
+		def put(name, lines, output):
+		    text = '\n'.join(json.dumps(line) for line in lines) + '\0' + (output if isinstance(output, str) else json.dumps(output))
+		    open(f'{sys.argv[1]}/seed-{name}', 'w').write(text)
+		def call(name, args, meta):
+		    return {'jsonrpc': '2.0', 'id': 1, 'method': 'tools/call', 'params': {'name': name, 'arguments': args, **({'_meta': meta} if meta else {})}}
+		for i, (name, args) in enumerate(tools):
+		    for k, output in enumerate(outputs):
+		        put(f'new-{i}-{k}', [call(name, args, meta), call('more', {'handle': 'a1', 'offset': 4000}, meta)], output)
+		    put(f'old-{i}', [old, call(name, args, None)], outputs[1])
+		for i, (method, params) in enumerate([('server/discover', {'_meta': meta}), ('tools/list', {'_meta': meta}), ('tools/list', {}), ('ping', {}),
+		        ('server/discover', {'_meta': {**meta, 'io.modelcontextprotocol/protocolVersion': '1999-01-01'}}), ('tools/list', {'_meta': meta, 'cursor': 'x'}),
+		        ('nothing', {}), ('initialize', {}), ('notifications/cancelled', {'requestId': 1})]):
+		    put(f'method-{i}', [{'jsonrpc': '2.0', 'id': 2, 'method': method, 'params': params}], '')
+		put('notice', [{'jsonrpc': '2.0', 'method': 'notifications/cancelled', 'params': {'requestId': 1}}, [], {'id': 1}], '')
+	END
+}
+
 seed_fuzz_elf() {
 	local hash
 	for hash in gnu sysv both; do
