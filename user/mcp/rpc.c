@@ -278,7 +278,7 @@ static void do_call(struct mcp *m, const cJSON *id, const cJSON *params, bool mo
 	c->token = cJSON_IsString(token) || cJSON_IsNumber(token) ? cJSON_Duplicate(token, true) : NULL;
 	c->modern = modern;
 	c->started = mcp_now();
-	mcp_word(c, "mxbpf");
+	mcp_word(c, "%s", program_invocation_name);
 	if (mcp_check_args(m, t, c->args, &e) || (t->command && t->command(m, c, &e)))
 		finish_with(m, c, &text, &e);
 	else if (c->argc == 1)

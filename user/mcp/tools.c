@@ -17,23 +17,31 @@
 
 static const char SOURCE[] = "handle of look (r1), or path of a .mxd recording";
 
-/* Says what mxbpf said: the assistant reads the words that a user would. */
+static bool is_error(const char *line)
+{
+	return !strncmp(line, "mxbpf: error: ", strlen("mxbpf: error: "));
+}
+
+/* Says what mxbpf said: the assistant reads the words that a user would, which are its errors, or else the last line.
+ */
 static int check_child(struct mcp_call *c, struct err *e)
 {
 	const int code = WIFEXITED(c->status) ? WEXITSTATUS(c->status) : -1;
-	const char *text = c->errors.data, *at;
-	int len = (int)c->errors.len;
+	const char *line, *text = "";
+	size_t len = 0;
 
 	if (!code || code == NOTHING_SEEN)
 		return 0;
-	while (len && text[len - 1] == '\n')
-		len--;
+	buf_put(&c->errors, "", 1);
+	for (line = c->errors.data; line && *line; line += strcspn(line, "\n") + (strchr(line, '\n') != NULL))
+		if (*line != '\n' && (is_error(line) || !is_error(text))) {
+			text = line;
+			len = strcspn(line, "\n");
+		}
 	if (!len)
 		return err_set(e, ERR_RUNTIME, -ECHILD, "mxbpf ended with %s %d and said nothing",
 			       code < 0 ? "signal" : "code", code < 0 ? WTERMSIG(c->status) : code);
-	for (at = text + len; at > text && at[-1] != '\n'; at--) /* the last line is the reason */
-		;
-	return err_set(e, ERR_RUNTIME, -ECHILD, "%.*s", (int)(text + len - at), at);
+	return err_set(e, ERR_RUNTIME, -ECHILD, "%.*s", (int)len, text);
 }
 
 static cJSON *read_json(const struct buf *b, struct err *e)
