@@ -523,9 +523,9 @@ repos:
 	$(Q)KEY='$(KEY)' URL='$(URL)' share/repos.sh $(O)
 
 # For pip: the program and the Python module.
-wheel: $(O)/portable/stamp
+wheel: all $(O)/portable/stamp
 	$(call say,WHEEL,$(O))
-	$(Q)SOURCE_DATE_EPOCH=$(EPOCH) share/wheel.py $(O)/portable $(VERSION) $(O)
+	$(Q)SOURCE_DATE_EPOCH=$(EPOCH) share/wheel.py $(O) $(VERSION)
 
 # A container image in a file, for `podman load`. buildah's storage is a folder of its own, which is removed afterwards.
 image: $(O)/portable/stamp

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a wheel: the static program, the Python module of python/mxbpf, the licences, and the list of what is linked (PEP 770). A
+"""Makes a wheel: the static program with its manual and completion, the Python module of python/mxbpf, the page for assistants, the
+licences, and the list of what is linked (PEP 770). A
 program without libraries fits any C library, so the wheel has the tags of glibc and of musl. Its times are SOURCE_DATE_EPOCH, so
 that two wheels of a tree are identical.
-usage: share/wheel.py PORTABLE VERSION DIR     PORTABLE: the folder of that name which make makes
+usage: share/wheel.py O VERSION     O: the folder in which make has built everything
 Prints the path of the wheel."""
 import base64
 import hashlib
@@ -55,14 +56,18 @@ def readme():
     return re.sub(r'\[([^]]*)\]\((?!http)[^)]*\)', r'\1', text)
 
 
-def files(portable, version):
+def files(out, version):
     """Yields each file of the wheel: its name, its content, whether it is a program."""
-    info = 'mxbpf-%s.dist-info/' % version
+    info, data = 'mxbpf-%s.dist-info/' % version, 'mxbpf-%s.data/' % version
+    portable = os.path.join(out, 'portable')
     module = os.path.join(REPO, 'python', 'mxbpf')
     for name in sorted(os.listdir(module)):
         if name.endswith(('.py', '.typed')):
             yield 'mxbpf/' + name, read(os.path.join(module, name)), False
-    yield 'mxbpf-%s.data/scripts/mxbpf' % version, read(os.path.join(portable, 'mxbpf')), True
+    yield data + 'scripts/mxbpf', read(os.path.join(portable, 'mxbpf')), True
+    yield data + 'data/share/man/man1/mxbpf.1', read(os.path.join(out, 'mxbpf.1')), False
+    yield data + 'data/share/bash-completion/completions/mxbpf', read(os.path.join(out, 'mxbpf.bash')), False
+    yield data + 'data/share/mxbpf/SKILL.md', read(os.path.join(REPO, 'share', 'skill', 'SKILL.md')), False
     licences = os.path.join(portable, 'licences')
     names = sorted(os.listdir(licences))
     for name in names:
@@ -75,11 +80,11 @@ def files(portable, version):
 
 
 def main():
-    if len(sys.argv) != 4:
+    if len(sys.argv) != 3:
         sys.exit('wheel: error: ' + __doc__.splitlines()[-2])
-    portable, version, folder = sys.argv[1:]
+    out, version = sys.argv[1:]
     when = time.gmtime(int(os.environ['SOURCE_DATE_EPOCH']))[:6]
-    path = os.path.join(folder, 'mxbpf-%s-py3-none-%s.whl' % (version, '.'.join(TAGS)))
+    path = os.path.join(out, 'mxbpf-%s-py3-none-%s.whl' % (version, '.'.join(TAGS)))
     record = []
 
     def add(wheel, name, data, runs):
@@ -91,7 +96,7 @@ def main():
             name, base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode(), len(data)))
 
     with zipfile.ZipFile(path + '.new', 'w') as wheel:
-        for file in files(portable, version):
+        for file in files(out, version):
             add(wheel, *file)
         name = 'mxbpf-%s.dist-info/RECORD' % version
         add(wheel, name, (''.join(record) + name + ',,\n').encode(), False)

@@ -147,7 +147,7 @@ expect_as_measured() {
 	expect_re '^mxbpf: error: --layout mxnet has no table for --omp; remove one of them$' "$stderr"
 	start_ready toy "$O/toy/libtorch_cpu.so" >/dev/null
 	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" --omp --probes op -d 1ms
-	expect_status 5 # it calls nothing
+	((status == 5)) || expect_status 0 # it may call an operator in that moment
 	expect_re '^mxbpf: warning: --omp: no OpenMP library is mapped \(libgomp, libomp, libiomp5\); mxbpf goes on without it$' "$stderr"
 }
 

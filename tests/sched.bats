@@ -63,7 +63,7 @@ near() { # NS NS: equal within 3 %, or 1 ms for context switches, plus stolen ti
 	part locked '.futex_ns > 0.9 * (.off_cpu_ns - .waited_ns) and .futex_ns > 5000000'
 	part locked '.woken_by | any(.comm == "python" and .own)'
 	part reading '.io_ns > 0.9 * (.off_cpu_ns - .waited_ns) and .io_ns > 1000000'
-	part mapped '.fault_ns > 0.9 * (.off_cpu_ns - .waited_ns) and .fault_ns > 1000000'
+	part mapped '.fault_ns > 0.8 * (.off_cpu_ns - .waited_ns) and .fault_ns > 1000000'
 	part napping '.sleep_ns > 0.9 * (.off_cpu_ns - .waited_ns) and .sleep_ns > 5000000'
 	part napping '.woken_by == []'
 	jq -e '.loss | .dropped == 0 and .attempted == .stored' mxbpf.out

@@ -39,6 +39,8 @@ runs() { # PROGRAM
 	done
 	PIPX_HOME=$PWD/pipx PIPX_BIN_DIR=$PWD/bin "$INSTALL/pipx" install --python "$(command -v python3)" "$WHEEL"
 	runs bin/mxbpf
+	cmp "$O/mxbpf.1" pipx/venvs/mxbpf/share/man/man1/mxbpf.1
+	cmp "$REPO/share/skill/SKILL.md" pipx/venvs/mxbpf/share/mxbpf/SKILL.md
 	[[ $("$INSTALL/uvx" --from "$WHEEL" mxbpf --version) == "mxbpf $VERSION" ]]
 }
 
