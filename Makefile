@@ -497,7 +497,7 @@ deb: all $(O)/$(BINARY).spdx.json
 	$(Q)$(MAKE) -s --no-print-directory install DESTDIR='$(OUT)/deb' PREFIX=/usr
 	$(Q)SOURCE_DATE_EPOCH=$(EPOCH) share/deb/build.sh $(O) $(BINARY) $(PACKAGE_VERSION)
 
-# What the wheel, the rpm and the image carry: the stripped static program, the list of what is linked into it, the licences.
+# What the wheel and the image carry: the stripped static program, the list of what is linked into it, the licences.
 $(O)/portable/stamp: $(O)/mxbpf-static LICENSE share/sbom.py share/licences.sh share/page/sbom.cdx.json $(wildcard vendor/*)
 	$(call say,STRIP,$(@D)/mxbpf)
 	$(Q)rm -rf $(@D) && mkdir -p $(@D)/licences

@@ -6,7 +6,7 @@ set -euo pipefail
 who=${MAINTAINER:-}
 [[ -n $who || -z ${DEBEMAIL:-} ]] || who="${DEBFULLNAME:-mxbpf} <$DEBEMAIL>"
 [[ -n $who ]] || who=$(git -C "$(dirname "$0")" -c safe.directory='*' log -1 --format='%an <%ae>' 2>/dev/null) || true
-[[ $who =~ ^[^\<\>]+\ \<[^\<\>@\ ]+@[^\<\>@\ ]+\>$ && $who != *@localhost* ]] || {
+[[ $who =~ ^[^\<\>]+' <'[^\<\>@[:space:]]+@([A-Za-z0-9-]+[.])+[A-Za-z]{2,}'>'$ && ! $who =~ [@.](localdomain|localhost|local|invalid)'>'$ ]] || {
 	echo "maintainer: error: '$who' is no name and address that others can write to; say MAINTAINER='Name <name@example.org>'" >&2
 	exit 1
 }

@@ -13,8 +13,7 @@ die() {
 
 [[ -n ${KEY:-} && -n ${MAINTAINER:-} ]] ||
 	die "KEY and MAINTAINER are needed: make repos KEY=ID-of-a-key MAINTAINER='Name <name@example.org>' [URL=https://example.org/mxbpf]"
-[[ $MAINTAINER =~ ^[^\<\>]+' <'[^\<\>@[:space:]]+@([A-Za-z0-9-]+[.])+[A-Za-z]{2,}'>'$ && ! $MAINTAINER =~ [@.](localdomain|localhost|local|invalid)'>'$ ]] ||
-	die "MAINTAINER '$MAINTAINER' is not a name and an address that others can write to, such as 'Name <name@example.org>'"
+"$(dirname "$0")/maintainer.sh" >/dev/null || exit 2
 for program in reprepro createrepo_c rpmsign gpg; do
 	command -v "$program" >/dev/null || die "$program is missing; install it: sudo apt-get install reprepro createrepo-c rpm gnupg"
 done

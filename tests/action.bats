@@ -19,7 +19,7 @@ need_ci() {
 	return 1
 }
 
-# As GitHub calls it: what is in the files of GITHUB_* afterwards is what the job shows.
+# Runs the script as GitHub does. The job shows what the script has written to the files `summary` and `told`.
 act() { # COMMAND [VARIABLE=VALUE...]
 	rm -f summary told
 	env MXBPF="$MXBPF" MXBPF_COMMAND="$1" MXBPF_BASELINE=baseline GITHUB_STEP_SUMMARY=summary GITHUB_OUTPUT=told "${@:2}" "$RUN"

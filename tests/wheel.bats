@@ -18,7 +18,7 @@ setup() {
 	cd "$BATS_TEST_TMPDIR" || return 1
 }
 
-# Whether an installed program is the one of this tree.
+# Succeeds if an installed program has the version of this tree.
 runs() { # PROGRAM
 	[[ $("$1" --version) == "mxbpf $VERSION" ]]
 }

@@ -28,7 +28,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return dup2(fd, STDOUT_FILENO) < 0;
 }
 
-/* A child that has ended. The first byte that it prints is its exit code, of which one is the usual one. */
+/* Stands for a child that has ended. If its output begins with "!", it failed, and the output is what it said on
+ * stderr. */
 int __wrap_mcp_spawn(struct mcp *m, struct mcp_call *c, struct err *e)
 {
 	const bool fails = printed.size && printed.data[0] == '!';

@@ -12,8 +12,8 @@ struct buf;
 void shell_put_quoted(struct buf *b, const char *word);
 
 /*
- * Whether the user called this program by its name alone, and sudo would not find it, because it looks into the folders
- * of the system only. That is so for a program that pip installed. Then path (of size bytes) has the program's path.
+ * Returns true if the user called this program by its name alone and sudo would not find it. sudo searches only the
+ * system's folders, and pip installs programs elsewhere. path (size bytes) then has the program's path.
  */
 bool shell_hidden_from_sudo(char *path, size_t size);
 

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/fmt.h"
 #include "base/shell.h"
 
@@ -76,12 +77,16 @@ static void print_line(enum cmd_level level, const char *text)
 
 int cmd_fail(const struct err *e)
 {
-	char path[1024], text[1100];
+	char path[1024];
+	struct buf hint = {0};
 
 	print_line(CMD_ERROR, e->why[0] ? e->why : strerror(e->code ? -e->code : EIO));
 	if (e->cls == ERR_PRIVILEGE && geteuid() && shell_hidden_from_sudo(path, sizeof(path))) {
-		snprintf(text, sizeof(text), "sudo does not look into the folder of mxbpf; use sudo %s", path);
-		print_line(CMD_WARNING, text);
+		buf_printf(&hint, "sudo does not look into the folder of mxbpf; use sudo ");
+		shell_put_quoted(&hint, path);
+		buf_put(&hint, "", 1);
+		print_line(CMD_WARNING, hint.data ? hint.data : "");
+		buf_fini(&hint);
 	}
 	return e->cls ? (int)e->cls : CMD_FAILED;
 }

@@ -6,7 +6,7 @@
 #include "base/out.h"
 #include "compare/compare.h"
 
-/* Of at most `top` rows if it is not 0. 0 or -errno with e set. */
+/* Writes a comparison with at most `top` rows (0: all). Returns 0, or -errno with e set. */
 typedef int cmp_put(struct out *out, const struct cmp_result *r, const struct cmp_sides *of, unsigned top,
 		    struct err *e);
 cmp_put cmp_put_text, cmp_put_json, cmp_put_html, cmp_put_markdown;

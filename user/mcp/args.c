@@ -182,6 +182,18 @@ void mcp_word(struct mcp_call *c, const char *fmt, ...)
 	c->argv[c->argc++] = word->valuestring;
 }
 
+static int refuse_option(const char *text, struct err *e)
+{
+	char all[400] = "";
+	size_t n = 0;
+	unsigned i;
+
+	for (i = 0; i < NOPTIONS && n < sizeof(all); i++)
+		n += (size_t)snprintf(all + n, sizeof(all) - n, " %s%s", options[i].name,
+				      options[i].of ? "=VALUE" : "");
+	return err_set(e, ERR_USAGE, -EINVAL, "look does not take the option '%.60s'. It takes%s", text, all);
+}
+
 int mcp_add_options(const struct mcp *m, struct mcp_call *c, struct err *e)
 {
 	const cJSON *item;
@@ -191,12 +203,7 @@ int mcp_add_options(const struct mcp *m, struct mcp_call *c, struct err *e)
 	{
 		enters = find_option(item->valuestring);
 		if (!enters)
-			return err_set(
-				e, ERR_USAGE, -EINVAL,
-				"look does not take the option '%.60s'. It takes --sched --memory --py-stacks --shapes "
-				"--omp --life --job --sample=99 --by=stack --sort=count --iterations=5/100 "
-				"--ring-size=64M --probes=op",
-				item->valuestring);
+			return refuse_option(item->valuestring, e);
 		if (*enters && !m->o->allow_agent)
 			return err_set(
 				e, ERR_PRIVILEGE, -EPERM,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the server keeps between calls: results of `look` in a private folder, and the rest of long answers. */
+/* Between calls the server keeps the results of `look` in a private folder, and the rest of long answers in memory. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
