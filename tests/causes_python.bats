@@ -31,7 +31,7 @@ deadlock_of() {
 	jq -e "(.deadlock // []) | $2" now.json >/dev/null || { jq .deadlock now.json >&2; return 1; }
 	"$MXBPF" now --pid "$READY_PID" -d 300ms -q >now.txt
 	[[ $1 = healthy ]] || grep -q '^deadlock of' now.txt
-	[[ $1 != healthy ]] || run ! grep -q deadlock now.txt
+	[[ $1 != healthy ]] || run ! grep -q '^deadlock of' now.txt
 	kill "$READY_PID"
 }
 
