@@ -51,12 +51,14 @@ ROOMS = {
     'session': ('adapter agent attach base elf feature.fold feature.read job model nvtx plan python record records source symbols target targets/builds.h targets/process.h targets/targets.h', ''),
     # The life of targets. Sessions see only the headers that say what it does for them.
     'targets': ('adapter agent attach base feature.fold feature.read job model plan session source symbols target', ''),
+    # Files of other profilers become recordings.
+    'import': ('adapter base model plan record records source', 'cjson/ yajl/ zlib.h'),
     'serve': ('base', 'microhttpd.h'),
     'push': ('base', 'curl/'),
     'sandbox': ('base', ''),
     'mcp': ('base', 'cjson/'),
     'gpu_only': ('agent base feature.fold model record records session source targets/targets.h', ''),
-    'cmd': ('adapter agent attach base compare elf feature.fold feature.read gpu_only insn kineto mcp metrics model now nvml plan push record sandbox serve session source target top trigger view', 'cjson/'),
+    'cmd': ('adapter agent attach base compare elf feature.fold feature.read gpu_only import insn kineto mcp metrics model now nvml plan push record sandbox serve session source target top trigger view', 'cjson/'),
 }
 # The layer of a file in user/feature/NAME/ by its name; fold if none matches. All files of the folder share NAME.h.
 FEATURE_FILES = (
@@ -67,7 +69,7 @@ FEATURE_FILES = (
 )
 # These rooms know nothing of events, so they may not include a contract.
 NO_CONTRACTS = {'base', 'elf', 'target', 'insn', 'nvml', 'serve', 'push', 'sandbox'}
-LIBRARIES = ('bpf/', 'Zydis/', 'libiberty/', 'cjson/', 'nanoarrow/', 'zlib.h', 'elf.h', 'gelf.h', 'libelf.h', 'elfutils/', 'mxbpf.skel.h', 'ncurses.h', 'microhttpd.h', 'curl/')
+LIBRARIES = ('bpf/', 'Zydis/', 'libiberty/', 'cjson/', 'nanoarrow/', 'zlib.h', 'elf.h', 'gelf.h', 'libelf.h', 'elfutils/', 'mxbpf.skel.h', 'ncurses.h', 'microhttpd.h', 'curl/', 'yajl/', 'sqlite3.h')
 BPF_SEES = ('bpf/bpf_helpers.h', 'bpf/bpf_tracing.h', 'bpf/bpf_core_read.h', 'bpf/bpf_endian.h')
 
 # Split strings, so that this table does not match itself.

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
+#include "import/import.h"
 #include "source/recording.h"
 
 /* With O_NONBLOCK, opening a fifo does not block before fstat() shows what it is. */
@@ -38,7 +39,7 @@ static int open_one(const char *path, bool events, bool *damaged, struct rec_rea
 	fd = open_plain(path, e);
 	if (fd < 0)
 		return fd;
-	err = rec_reader_open(fd, r, &why);
+	err = (import_format(fd) ? import_open(fd, path, r, &why) : rec_reader_open(fd, r, &why));
 	close(fd);
 	if (err)
 		return err_set(e, why.cls, err, "%s: %s", path, why.why[0] ? why.why : strerror(-err));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For the formats: takes records in any order, and makes the recording of them. It sorts them by time, finds which spans
- * of a thread are nested, and delivers them as the source of a hub, as a live session does.
+ * For the formats: takes records in any order, and makes the recording of them. It sorts them by time, finds which
+ * spans of a thread are nested, and delivers them as the source of a hub, as a live session does.
  *
  * Times are ns since 1970 if the file says so, else ns of its own clock. They become CLOCK_MONOTONIC of the recording
  * unchanged. Records are those of include/, of kinds that sources deliver: spans, activities, launches, allocations,
@@ -19,6 +19,7 @@
 #include "base/err.h"
 #include "model/session.h"
 #include "mxbpf_event.h"
+#include "mxbpf_table.h"
 #include "mxbpf_track.h"
 
 struct sink;
@@ -57,8 +58,9 @@ void sink_lost(struct sink *s, uint64_t n);
 
 /*
  * The description of the session, to be filled by the format: pid, comm, class_title, mem_title, devices, trace_form,
- * rank, world_size, details (enum mxbpf_detail: arguments, stacks), start_unix_ns. What stays empty is filled by the
- * sink: the command line with the path, the window with the first start and the last end. Strings are owned.
+ * rank, world_size, details (enum mxbpf_detail: arguments, stacks); start_unix_ns: ns since 1970 at time 0 of the
+ * file's clock, if the file says it. What stays empty is filled by the sink: the command line with the path, the window
+ * with the first start and the last end. Strings are owned.
  */
 struct mdl_session *sink_about(struct sink *s);
 /* Notes that every output shows. */

@@ -155,11 +155,12 @@ static bool gpu_convert_begins(const char *text, const char *with)
 	return !strncmp(text, with, strlen(with));
 }
 
-/* Returns true if the call starts work of a device. */
-static bool launches(const char *call)
+bool gpu_launches(const char *call)
 {
-	static const char *const starts[] = {"cudaLaunch", "cudaMemcpy", "cudaMemset", "cudaGraphLaunch",
-					     "cuLaunch",   "cuMemcpy",	 "cuMemset",   "cuGraphLaunch"};
+	static const char *const starts[] = {"cudaLaunch", "cudaMemcpy",	 "cudaMemset",	    "cudaGraphLaunch",
+					     "cuLaunch",   "cuMemcpy",		 "cuMemset",	    "cuGraphLaunch",
+					     "hipLaunch",  "hipExtModuleLaunch", "hipModuleLaunch", "hipMemcpy",
+					     "hipMemset",  "hipGraphLaunch"};
 	unsigned i;
 
 	for (i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
@@ -187,7 +188,7 @@ static uint64_t gpu_convert_name_of(struct gpu_convert *c, uint32_t name)
 	if (id)
 		return id;
 	c->from.name(c->from.ctx, name, text);
-	if ((launches(text) && !hash_put(&c->starts, name, 0)) || note_alloc(c, name, gpu_allocates(text)) ||
+	if ((gpu_launches(text) && !hash_put(&c->starts, name, 0)) || note_alloc(c, name, gpu_allocates(text)) ||
 	    (strstr(text, "Query") && !hash_put(&c->asks, name, 0)))
 		c->err = -ENOMEM;
 	readable = demangle(text);
