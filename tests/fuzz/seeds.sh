@@ -59,6 +59,15 @@ seed_fuzz_views() {
 	END
 }
 
+# A trace of every kind of event, plain, compressed, cut, and as a list.
+seed_fuzz_kineto() {
+	cp tests/import/gpu.json "$1/seed-plain"
+	gzip -9 -n -c tests/import/gpu.json >"$1/seed-gzip"
+	head -c 1500 tests/import/gpu.json >"$1/seed-cut"
+	jq -c .traceEvents tests/import/gpu.json >"$1/seed-list"
+	sed 's/"ts": [0-9.]*/"ts": NaN/; s/gpu/\\xff/; s/"stream"/"str\tm"/' tests/import/gpu.json >"$1/seed-no-json"
+}
+
 # Descriptions of a session: with every member, and with null for every text. A list of mounts with long paths.
 seed_fuzz_text() {
 	python3 - "$1" <<-'END'

@@ -97,8 +97,11 @@ static void say_mxbpf(const struct cmp_run *r, struct buf *b)
 
 static void say_method(const struct cmp_run *r, struct buf *b)
 {
-	buf_printf(b, "%s%s%s", r->s->agent_route ? "agent" : "probes", r->s->account ? "" : ", --no-account",
-		   r->s->stats ? ", --stats" : "");
+	if (r->s->profiler)
+		buf_printf(b, "%s", r->s->profiler);
+	else
+		buf_printf(b, "%s%s%s", r->s->agent_route ? "agent" : "probes", r->s->account ? "" : ", --no-account",
+			   r->s->stats ? ", --stats" : "");
 }
 
 /* Says whether the cost is known. It is not in an incomplete recording, whose times are therefore longer. */
@@ -142,21 +145,22 @@ static const struct {
 	const char *key, *what;
 	void (*say)(const struct cmp_run *r, struct buf *b);
 	bool newer; /* older recordings lack it, so an empty side is no difference */
+	bool own;   /* traces of other profilers do not have it */
 } texts[] = {
-	{"host", "machine", say_host, false},
-	{"cpu_model", "model of the CPU", say_cpu_model, true},
-	{"kernel", "kernel", say_kernel, true},
-	{"boot", "kernel was started again", say_boot, false},
-	{"cpus", "CPUs that the job may use", say_cpus, false},
-	{"runtime", "runtime", say_runtimes, false},
-	{"build", "build of the runtime", say_builds, false},
-	{"python", "Python", say_python, true},
-	{"command", "command", say_command, false},
-	{"processes", "processes", say_processes, false},
-	{"mxbpf", "version of mxbpf", say_mxbpf, false},
-	{"method", "how calls were recorded", say_method, false},
-	{"cost", "profiling overhead is taken out", say_cost, false},
-	{"options", "options of the recording", say_options, false},
+	{"host", "machine", say_host, false, true},
+	{"cpu_model", "model of the CPU", say_cpu_model, true, false},
+	{"kernel", "kernel", say_kernel, true, false},
+	{"boot", "kernel was started again", say_boot, false, true},
+	{"cpus", "CPUs that the job may use", say_cpus, false, true},
+	{"runtime", "runtime", say_runtimes, false, false},
+	{"build", "build of the runtime", say_builds, false, false},
+	{"python", "Python", say_python, true, false},
+	{"command", "command", say_command, false, true},
+	{"processes", "processes", say_processes, false, false},
+	{"mxbpf", "version of mxbpf", say_mxbpf, false, true},
+	{"method", "how calls were recorded", say_method, false, false},
+	{"cost", "profiling overhead is taken out", say_cost, false, true},
+	{"options", "options of the recording", say_options, false, true},
 };
 
 /* ---- numbers: they differ if they are far apart */
@@ -254,13 +258,27 @@ static void context_collect(const struct cmp_sides *of, unsigned side, size_t ro
 	buf_fini(&one);
 }
 
+static bool has_foreign(const struct cmp_sides *of)
+{
+	unsigned side, i;
+
+	for (side = 0; side < CMP_SIDES; side++)
+		for (i = 0; i < of->n[side]; i++)
+			if (of->run[side][i].s->profiler)
+				return true;
+	return false;
+}
+
 static int compare_texts(const struct cmp_sides *of, struct cmp_result *r)
 {
+	const bool foreign = has_foreign(of);
 	struct buf t[CMP_SIDES] = {{0}};
 	size_t i;
 	int err = 0;
 
 	for (i = 0; i < sizeof(texts) / sizeof(texts[0]) && !err; i++) {
+		if (texts[i].own && foreign)
+			continue;
 		t[CMP_A].len = t[CMP_B].len = 0;
 		context_collect(of, CMP_A, i, &t[CMP_A]);
 		context_collect(of, CMP_B, i, &t[CMP_B]);

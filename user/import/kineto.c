@@ -19,6 +19,7 @@
 #include "import/sink.h"
 #include "mxbpf_config.h"
 #include "mxbpf_memory.h"
+#include "mxbpf_step.h"
 
 #define DEVICE_CUDA 2 /* c10::DeviceType + 1 of "cuda" */
 
@@ -135,9 +136,36 @@ static int kineto_operator(struct kineto *k, const struct json_event *e)
 	return kineto_span(k, e, MXBPF_CLASS_OPERATOR, 0);
 }
 
+/* A step of the profiler is an iteration from its start to its end. What is between two of them is none. */
+static int put_step(struct kineto *k, const struct json_event *e)
+{
+	struct mxbpf_step step = {
+		.h = {.kind = MXBPF_STEP, .size = sizeof(step), .ts_ns = e->ts_ns},
+		.what = MXBPF_STEP_COUNTED,
+		.flags = MXBPF_STEP_OPENS,
+	};
+	int err;
+
+	if (!host_thread(k, e, &step.h.tgid, &step.tid))
+		return 0;
+	err = sink_put(k->s, &step.h);
+	step.h.ts_ns += e->dur_ns;
+	step.flags = 0;
+	return err ? err : sink_put(k->s, &step.h);
+}
+
+/* Steps have one row, as in the profiler's own table. */
 static int kineto_annotation(struct kineto *k, const struct json_event *e)
 {
-	return kineto_span(k, e, MXBPF_CLASS_OPERATOR, MXBPF_SPAN_USER);
+	static const char steps[] = "ProfilerStep*";
+	struct json_event step = *e;
+	int err;
+
+	if (!json_begins(e->name, "ProfilerStep#"))
+		return kineto_span(k, e, MXBPF_CLASS_OPERATOR, MXBPF_SPAN_USER);
+	step.name = (struct json_text){steps, strlen(steps)};
+	err = put_step(k, e);
+	return err ? err : kineto_span(k, &step, MXBPF_CLASS_OPERATOR, MXBPF_SPAN_USER);
 }
 
 static int kineto_frame(struct kineto *k, const struct json_event *e)

@@ -302,8 +302,13 @@ static int sink_describe(struct sink *s)
 	a->start_mono_ns = s->first_ns;
 	a->start_unix_ns += of_day || a->start_unix_ns ? s->first_ns : 0;
 	a->duration_ns = s->last_ns - s->first_ns;
+	if (!a->sched)
+		sink_note(s, "trace",
+			  "it does not say when threads waited for a CPU, a lock or a disk, or what recording cost; "
+			  "record the job with mxbpf to see that");
 	return fill(&a->mxbpf_version, MXBPF_VERSION) || fill(&a->comm, "") || fill(&a->cmdline, s->path) ||
-			       fill(&a->hostname, "") || fill(&a->trace_form, "") || fill(&a->boot_id, s->path)
+			       fill(&a->hostname, "") || fill(&a->trace_form, "") || fill(&a->boot_id, s->path) ||
+			       fill(&a->profiler, s->format->source)
 		       ? -ENOMEM
 		       : 0;
 }

@@ -99,6 +99,7 @@ void mdl_session_fini(struct mdl_session *s)
 	free(s->counters);
 	free(s->mem_title);
 	free(s->trace_form);
+	free(s->profiler);
 	free(s->agent_route);
 	free(s->mxbpf_version);
 	free(s->given_comm);

@@ -149,6 +149,7 @@ struct mdl_session {
 	uint32_t features;  /* mdl_feature.bit of each feature that the user requested */
 	uint32_t sample_hz; /* --sample: samples per second; 0: none */
 	char *comm, *cmdline, *hostname;
+	char *profiler;	   /* that made the trace of which this was made: "torch.profiler"; NULL: mxbpf recorded */
 	char *agent_route; /* how the agent was loaded; NULL: there is no agent */
 	struct mdl_lib *libs;
 	size_t nlibs;

@@ -61,6 +61,7 @@ static const struct field session_fields[] = {
 	IN(mdl_session, comm, TEXT),
 	IN(mdl_session, cmdline, TEXT),
 	IN(mdl_session, hostname, TEXT),
+	IN(mdl_session, profiler, TEXT_OR_NULL),
 	IN(mdl_session, agent_route, TEXT_OR_NULL),
 	IN(mdl_session, mem_title, TEXT_OR_NULL),
 	IN(mdl_session, trace_form, TEXT_OR_NULL),

@@ -84,6 +84,8 @@ static void put_window(struct json *j, const struct mdl_session *ss)
 	view_json_window(j, ss);
 	if (ss->incomplete)
 		json_bool(j, "incomplete", true);
+	if (ss->profiler)
+		json_string(j, "profiler", ss->profiler);
 	if (ss->cut_records)
 		json_u64(j, "cut_records", ss->cut_records);
 	json_end(j);

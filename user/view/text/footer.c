@@ -25,7 +25,7 @@ static void put_window(struct view *s)
 	out_printf(s->out, "window   %s from %s, pid %" PRIu32 " (",
 		   ss->duration_ns ? fmt_ns(ss->duration_ns, ns) : "unknown time", when, target.pid);
 	view_put_safe(s->out, target.comm, strlen(target.comm));
-	out_puts(s->out, ")\n");
+	out_printf(s->out, ")%s%s\n", ss->profiler ? ", from a trace of " : "", ss->profiler ? ss->profiler : "");
 }
 
 static void put_pause(struct view *s, const char *prefix)
