@@ -12,6 +12,7 @@
 
 #include "base/fmt.h"
 #include "cmd/cmd.h"
+#include "import/import.h"
 
 /* Lines by which a file is known as a result of this command, so that it may be replaced. */
 static const char *const magic[] = {"  \"diff_version\":", "~: not certain.",
@@ -42,12 +43,13 @@ static int each(void *source, cmp_batch_fn fn, void *ctx)
 	return rec_reader_each(of->r, true, of->m, fn, ctx, &e);
 }
 
-static bool is_json(const char *path)
+/* Traces of other profilers are JSON, too. */
+static bool is_result(const char *path)
 {
 	char first = 0;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
-	if (fd >= 0 && read(fd, &first, 1) != 1)
+	if (fd >= 0 && (read(fd, &first, 1) != 1 || import_format(fd)))
 		first = 0;
 	if (fd >= 0)
 		close(fd);
@@ -59,7 +61,7 @@ static int open_run(struct diff *d, const char *path, struct cmp_run *run, struc
 	int opened;
 
 	run->path = path;
-	if (is_json(path)) {
+	if (is_result(path)) {
 		run->s = &of->s;
 		run->m = of->m = mdl_new();
 		return of->m ? 0 : -ENOMEM;

@@ -467,7 +467,9 @@ static int kineto_member(void *ctx, const struct json_arg *m)
 
 static bool kineto_is(const void *head, size_t n)
 {
+	static const char *const members[] = {"\"traceEvents\"", "\"schemaVersion\"", "\"deviceProperties\""};
 	const unsigned char *at = head, *end = at + n;
+	size_t i;
 
 	if (n >= 2 && at[0] == 0x1f && at[1] == 0x8b) /* gzip */
 		return true;
@@ -475,7 +477,10 @@ static bool kineto_is(const void *head, size_t n)
 		at += 3;
 	while (at < end && isspace(*at))
 		at++;
-	return at < end && (*at == '{' || *at == '[');
+	for (i = 0; at < end && *at == '{' && i < sizeof(members) / sizeof(members[0]); i++)
+		if (memmem(at, (size_t)(end - at), members[i], strlen(members[i])))
+			return true;
+	return at < end && *at == '[';
 }
 
 static int kineto_describe(struct kineto *k)

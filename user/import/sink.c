@@ -24,7 +24,7 @@
 #define NAMES_BATCH (64u << 10)
 #define UNIX_LEAST  1000000000000000000ull /* times since 1970 are later than this: 2001 */
 #define EVENTS_MAX  (64ull << 30)	   /* bytes of events on the disk */
-#define HEAD_BYTES  512
+#define HEAD_BYTES  (64u << 10)
 
 struct sink {
 	const struct import_format *format;

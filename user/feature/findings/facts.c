@@ -490,7 +490,8 @@ int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f)
 			    .python = mdl_in_python(s),
 			    .unprobed = s->api_left || (cost_has_partial(m) && !cost_has_slices(m)),
 			    .partial = cost_has_partial(m),
-			    .sliced = cost_has_slices(m)};
+			    .sliced = cost_has_slices(m),
+			    .foreign = s->profiler};
 	err = make_loop(m, f);
 	if (err)
 		return err;

@@ -610,7 +610,9 @@ static void take_own(struct facts *f, const struct tallies *t)
 	f->own_line = !locked && !exchanges && lock.looks > f->own_line.looks ? lock : f->own_line;
 	f->own_line.of = own;
 	f->own_share = facts_share((double)own, (double)t->loop);
-	if (f->sliced)
+	if (f->foreign && !t->loop)
+		f->own_share = 1; /* nobody has looked at lines */
+	if (f->sliced || (f->foreign && !t->loop))
 		share_by_calls(f);
 	f->lock_share = locked ? facts_share((double)t->about[ABOUT_LOCK].of, (double)t->loop) : 0;
 }

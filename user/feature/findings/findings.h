@@ -47,6 +47,7 @@ struct facts {
 	bool unprobed;	       /* calls of the C API are not probed, and their time counts as outside the runtime */
 	bool partial;	       /* so it is with operators, because of --max-overhead */
 	bool sliced;	       /* all calls were recorded, but in slices, so few samples know in which call they are */
+	bool foreign;	       /* another profiler recorded them, which does not look at lines */
 
 	/* The loop with the most time, see choose_loop(); its parts are sums over its iterations. */
 	struct {

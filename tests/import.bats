@@ -1,0 +1,131 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Traces of torch.profiler, which report and all other commands read as recordings. docs/import.md describes them.
+
+load helpers
+
+setup() {
+	cd "$BATS_TEST_TMPDIR"
+	gpu=$REPO/tests/import/gpu.json
+}
+
+json() { "$MXBPF" report "$1" -f json; }
+
+# fails REGEX COMMAND...: mxbpf ends with 1 and one line that says why.
+fails() {
+	run --separate-stderr timeout 60 "$MXBPF" "${@:2}"
+	# shellcheck disable=SC2154 # set by run
+	[[ $status == 1 && -z $output && ${#stderr_lines[@]} == 1 && $stderr =~ $1 ]] || { echo "$status: $output$stderr" >&2; return 1; }
+}
+
+@test "A trace of torch.profiler gives the table that this profiler prints: each row, each digit" {
+	need_torch
+	"$PYTHON_TORCH" "$REPO/tests/import/job.py" job.json >table
+	[[ $(wc -l <table) -gt 30 ]]
+	"$MXBPF" report --layout torch --top 0 job.json | grep -v '^#' >ours
+	# The profiler adds us up as floating point, so its last digit may differ by one where the sum ends in a half.
+	python3 - table ours <<-'END'
+		import re, sys
+		def rows(path):
+		    lines = [line.split('  ') for line in open(path) if line.strip()]
+		    return sorted([cell.strip() for cell in line if cell.strip()] for line in lines)
+		a, b = (rows(path) for path in sys.argv[1:])
+		number = re.compile(r'(-?[0-9]+)[.]([0-9]+)(.*)')
+		def same(x, y):
+		    m, n = number.fullmatch(x), number.fullmatch(y)
+		    return x == y or bool(m and n and m[3] == n[3] and abs(int(m[1] + m[2]) - int(n[1] + n[2])) <= 1)
+		wrong = [(x, y) for x, y in zip(a, b) if len(x) != len(y) or not all(map(same, x, y))]
+		assert len(a) == len(b) and not wrong, (len(a), len(b), wrong)
+	END
+	gzip -k job.json
+	"$MXBPF" report --layout torch --top 0 job.json.gz | grep -v '^#' | cmp - ours
+}
+
+# What the trace in the tree says is in its text: four iterations of 900 us, and two kernels, a copy and a memset in each.
+@test "Kernels, launches, copies, waits, memory, ranks and iterations of a trace are those of its events" {
+	json "$gpu" >got.json
+	jq -e '.gpu.kernels | map({name, count, total_ns, registers}) == [
+		{name: "sgemm_32x32", count: 4, total_ns: 800500, registers: 64},
+		{name: "void bias<float>", count: 4, total_ns: 200000, registers: 16}]' got.json
+	jq -e '.gpu.operators | map(select(.name == "aten::addmm")) | .[0] | .launches == 8 and .kernels == 8 and .gpu_self_ns == 1000500' got.json
+	jq -e '.gpu.copies | .[0] | .count == 4 and .bytes == 16384 and .from == "device" and .to == "pageable"' got.json
+	jq -e '.gpu.waits | .[0] | .count == 4 and .total_ns == 556000' got.json
+	jq -e '.tables.memory | .[0] | .device == "cuda/0" and .allocs == 4 and .alloc_bytes == 4096' got.json
+	jq -e '.iterations.loops | .[0] | .count == 4 and .avg_ns == 900000' got.json
+	jq -e '.window | .profiler == "torch.profiler" and .start_unix_ns == 1700000000000900500' got.json
+	jq -e '.loss.dropped == 0' got.json
+	jq -e '.findings | .[0].finding == "own_code"' got.json
+}
+
+@test "What a trace does not say is said once, and is no zero" {
+	"$MXBPF" report "$gpu" >text
+	[[ $(grep -c 'does not say when threads waited' text) == 1 ]]
+	run ! grep -Eq 'on cpu|run queue|0 context switches' text
+	json "$gpu" | jq -e '.tables.operator | .[0] | (.on_cpu_ns // null) == null'
+}
+
+@test "Two traces are compared, merged as the ranks of a job, exported, and put on a page" {
+	sed 's/"rank": 1/"rank": 0/; s/"dur": 80,/"dur": 60,/' "$gpu" >other.json
+	"$MXBPF" diff other.json "$gpu" -f json >diff.json
+	jq -e '.rows | map(select(.name == "aten::addmm")) | length == 1' diff.json
+	run ! jq -e '.differs[]? | select(.key == "host" or .key == "boot" or .key == "command")' diff.json
+	json "$gpu" | jq '.gpu.kernels' >alone
+	"$MXBPF" report other.json "$gpu" -f json >merged.json
+	jq -e '[.gpu.kernels[].count] | add == 16' merged.json
+	"$MXBPF" export "$gpu" -o back.json
+	"$MXBPF" report back.json -f json | jq '.gpu.kernels' | diff alone -
+	"$MXBPF" report "$gpu" -f html -o page.html
+	grep -q 'sgemm_32x32' page.html
+	"$MXBPF" export "$gpu" -f dataset -o data
+	[[ -n $(find data -name '*.arrow') ]]
+}
+
+@test "A trace that is cut, or is no JSON in places, gives what can be read, and says so" {
+	head -c 9000 "$gpu" >cut.json
+	"$MXBPF" report cut.json | grep -q 'only a part of the file could be read: it ends in the middle, after [1-9][0-9]* events'
+	gzip -c "$gpu" | head -c 1000 >cut.json.gz
+	"$MXBPF" report cut.json.gz | grep -q 'only a part of the file could be read'
+	sed 's/"dur": 50,/"dur": NaN,/; s/sgemm/\xff\xfe\\x/' "$gpu" >odd.json
+	json odd.json | jq -e '[.gpu.kernels[].count] | add == 8'
+	sed 's/"ts": 1060.5/"ts": -Infinity/' "$gpu" >untimed.json
+	json untimed.json | jq -e '.loss.dropped == 1 and ([.gpu.kernels[].count] | add == 7)'
+}
+
+@test "JSON that is no trace is refused with what it lacks" {
+	echo '{"traceEvents": []}' >other.json
+	fails 'other.json: .*no events of a profiler' report other.json
+	echo '[1, 2' >list.json
+	fails 'list.json: ' report list.json
+	gzip -c "$MXBPF" | head -c 100000 >program.gz
+	fails 'program.gz: .*no JSON' report program.gz
+	echo '{"a": 1}' >plain.json
+	fails 'plain.json: not an mxbpf recording' report plain.json
+	fails 'other.json: .*no events' export other.json -o out.json
+	[[ ! -e out.json ]]
+}
+
+@test "A trace that is larger than memory allows is read in bounded memory" {
+	python3 - "$gpu" <<-'END'
+		import json, sys
+		events = json.load(open(sys.argv[1]))['traceEvents']
+		with open('large.json', 'w') as f:
+		    f.write('{"traceEvents": [')
+		    for i in range(4000):
+		        for k, e in enumerate(events):
+		            args = dict(e.get('args', {}))
+		            if 'correlation' in args:
+		                args['correlation'] += i * 100
+		            f.write((',\n' if i or k else '') + json.dumps({**e, 'ts': e['ts'] + i * 5000, 'args': args}))
+		    f.write(']}')
+	END
+	python3 - "$MXBPF" <<-'END'
+		import json, resource, subprocess, sys
+		out = subprocess.run([sys.argv[1], 'report', 'large.json', '-f', 'json'], check=True, capture_output=True).stdout
+		report = json.loads(out)
+		assert sum(k['count'] for k in report['gpu']['kernels']) == 32000
+		work = [w for w in report['gpu']['operators'] if w['name'] == 'aten::addmm']
+		assert work[0]['launches'] == work[0]['kernels'] == 32000, work
+		peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+		assert peak < 256 << 10, peak
+	END
+}
