@@ -76,7 +76,7 @@ fails() {
 	"$MXBPF" report back.json -f json | jq '.gpu.kernels' | diff alone -
 	"$MXBPF" report "$gpu" -f html -o page.html
 	grep -q 'sgemm_32x32' page.html
-	"$MXBPF" export "$gpu" -f dataset -o data
+	"$MXBPF" export "$gpu" -f arrow -o data
 	[[ -n $(find data -name '*.arrow') ]]
 }
 
