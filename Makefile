@@ -169,7 +169,7 @@ $(O)/obj/user/static.o $(O)/unit/test_static: $(O)/gen/columns.h
 $(O)/mxbpf-static: $(O)/obj/user/main.o $(O)/obj/user/static.o $(O)/libmxbpf.a $(O)/deps/static/stamp
 	$(call say,LINK,$@)
 	$(Q)$(CC) -static-pie -Wl,-z,relro,-z,now,--gc-sections,--fatal-warnings,--wrap=dlopen $(LDFLAGS) -L$(O)/deps/static -o $@ $(filter-out %/stamp,$^) \
-		$(shell $(PKG_CONFIG) --static --libs $(filter-out libmicrohttpd,$(PKGS))) -lmicrohttpd -lZydis -liberty -lpthread -lm
+		$(patsubst -lyajl,-lyajl_s,$(shell $(PKG_CONFIG) --static --libs $(filter-out libmicrohttpd,$(PKGS)))) -lmicrohttpd -lZydis -liberty -lpthread -lm
 
 # share/man.awk makes roff of the Markdown and inserts the lists of options, columns and the like.
 $(O)/mxbpf.1: docs/man/mxbpf.1.md share/man.awk $(O)/mxbpf

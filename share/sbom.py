@@ -29,6 +29,7 @@ LICENCES = {
     'libzstd': 'BSD-3-Clause OR GPL-2.0-only',
     'ncurses': 'X11-distribute-modifications-variant',
     'xz-utils': 'LicenseRef-public-domain',
+    'yajl': 'ISC',
     'zlib': 'Zlib',
     'zycore-c': 'MIT',
     'zydis': 'MIT',

@@ -86,6 +86,7 @@ in_root() { # ARGS...
 		cJSON_Parse cjson
 		ZydisDecoderInit zydis
 		MHD_start_daemon libmicrohttpd
+		yajl_parse yajl
 		cplus_demangle_v3_callback libiberty
 		tparm ncurses
 		malloc glibc
