@@ -129,3 +129,16 @@ fails() {
 		assert peak < 256 << 10, peak
 	END
 }
+
+@test "A trace and a recording of one job differ in nothing that only the profilers do differently" {
+	need_root
+	need_torch
+	start_ready both "$PYTHON_TORCH" "$REPO/tests/import/both.py" >/dev/null
+	"$MXBPF" record -q --pid "$READY_PID" -d 2s -o both.mxd
+	: >go
+	wait_exit "$READY_PID"
+	"$MXBPF" diff both.mxd both.json -f json >diff.json
+	jq -e '[.differences[].key] - ["method", "duration", "lost"] == []' diff.json
+	jq -e '(.rows | length > 20) and ([.rows[] | select(.verdict == "new" or .verdict == "gone" or .calls_changed)] | length == 0)' diff.json
+	jq -e '.findings == []' diff.json
+}

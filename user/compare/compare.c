@@ -176,13 +176,52 @@ static int by_importance(const void *va, const void *vb)
 	return x > y ? -1 : x < y;
 }
 
+/*
+ * Profilers differ in which calls they count, and in what they add to a call: a row that only one side has says nothing
+ * of the job, and neither does a small difference in each call. Returns false if the row is not to be shown.
+ */
+#define PROFILER_NS 3000 /* that a profiler adds to a call at most; torch.profiler adds 0.3 to 2 us */
+
+static bool keep_mixed(struct cmp_row *row, double calls)
+{
+	const bool whole = row->kind == CMP_ITERATION || row->kind == CMP_PART;
+	const double own = row->calls[CMP_A] > row->calls[CMP_B] ? row->calls[CMP_A] : row->calls[CMP_B];
+
+	if (row->verdict == CMP_NEW || row->verdict == CMP_GONE || !row->value[CMP_A] || !row->value[CMP_B])
+		return false;
+	if (row->recalled || (row->kind != CMP_MEMORY && distance(row) < PROFILER_NS * (whole ? calls : own)))
+		row->verdict = CMP_NOISE;
+	row->recalled = false;
+	return true;
+}
+
+/* Calls of all operators in an iteration, of the side that has more of each. */
+static double calls_of(const struct buf *judged)
+{
+	const struct cmp_row *row;
+	double sum = 0;
+	size_t i;
+
+	for (i = 0; i < buf_count(judged, struct cmp_judged); i++) {
+		row = &buf_at(judged, struct cmp_judged, i)->row;
+		if (row->kind == CMP_OPERATOR)
+			sum += row->calls[CMP_A] > row->calls[CMP_B] ? row->calls[CMP_A] : row->calls[CMP_B];
+	}
+	return sum;
+}
+
 static int compare_put_rows(struct cmp_result *r, const struct buf *judged)
 {
+	const double calls = calls_of(judged);
+	struct cmp_row *row;
 	size_t i;
 	int err = 0;
 
-	for (i = 0; i < buf_count(judged, struct cmp_judged) && !err; i++)
-		err = buf_put(&r->rows, &buf_at(judged, struct cmp_judged, i)->row, sizeof(struct cmp_row));
+	for (i = 0; i < buf_count(judged, struct cmp_judged) && !err; i++) {
+		row = &buf_at(judged, struct cmp_judged, i)->row;
+		if (!r->mixed || keep_mixed(row, calls))
+			err = buf_put(&r->rows, row, sizeof(*row));
+	}
 	if (!err && r->rows.len)
 		qsort(r->rows.data, buf_count(&r->rows, struct cmp_row), sizeof(struct cmp_row), by_importance);
 	return err;
@@ -252,8 +291,10 @@ static void make_peak(const struct cmp_sides *of, struct cmp_result *r)
 	*p = (struct cmp_row){.kind = CMP_MEMORY, .name = PEAK_NAME, .name_len = sizeof(PEAK_NAME) - 1, .p = 1};
 	for (side = 0; side < CMP_SIDES; side++)
 		for (i = 0; i < of->n[side]; i++) {
-			if (!of->run[side][i].x.peak_known)
+			if (!of->run[side][i].x.peak_known) {
+				p->value[CMP_A] *= !r->mixed; /* the other profiler does not say it */
 				return;
+			}
 			v = (double)of->run[side][i].x.peak_bytes;
 			p->value[side] += v / of->n[side];
 			low[side] = i && low[side] < v ? low[side] : v;
@@ -269,6 +310,10 @@ static void make_peak(const struct cmp_sides *of, struct cmp_result *r)
 		noise = spread > noise ? spread : noise;
 	}
 	p->change = p->own = p->value[CMP_A] > 0 ? p->value[CMP_B] / p->value[CMP_A] - 1 : 0;
+	if (r->mixed && (!p->value[CMP_A] || !p->value[CMP_B])) {
+		*p = (struct cmp_row){.kind = p->kind};
+		return;
+	}
 	p->p = fabs(p->change) >= noise && !r->few ? 0 : 1;
 	p->noise = r->sums && r->few ? INFINITY : noise;
 	p->verdict = p->p < CMP_LEVEL ? CMP_CHANGED : CMP_NOISE;
@@ -320,6 +365,13 @@ static void note_drift(struct cmp_result *r)
 	r->drifted = r->alike && !r->delayed && fabs(r->drift) >= ALIKE && !(it && cmp_certain(it));
 }
 
+static const char *profiler_of(const struct cmp_sides *of, unsigned side, unsigned i)
+{
+	const char *profiler = of->run[side][i].s->profiler;
+
+	return profiler ? profiler : "";
+}
+
 static void sum_up(const struct cmp_sides *of, struct cmp_result *r)
 {
 	const struct cmp_samples *x;
@@ -330,6 +382,7 @@ static void sum_up(const struct cmp_sides *of, struct cmp_result *r)
 	for (side = 0; side < CMP_SIDES; side++)
 		for (i = 0; i < of->n[side]; i++) {
 			x = &of->run[side][i].x;
+			r->mixed |= strcmp(profiler_of(of, side, i), profiler_of(of, CMP_A, 0)) != 0;
 			r->iterations &= x->iterations;
 			r->events &= x->events;
 			r->sums |= x->sums;

@@ -111,6 +111,7 @@ struct cmp_result {
 	bool sums;		   /* JSON results: nothing is known of single iterations */
 	bool several;		   /* both sides have several recordings, so what differs between recordings is known */
 	bool common;		   /* an operator is on both sides */
+	bool mixed;		   /* not all were made by the same profiler, and profilers count differently */
 	uint64_t count[CMP_SIDES]; /* iterations */
 	double wall_ns[CMP_SIDES]; /* median of an iteration, with waiting for a CPU */
 	struct buf rows;	   /* struct cmp_row: the iteration first, then by how much they change */

@@ -152,8 +152,8 @@ static const struct {
 	{"kernel", "kernel", say_kernel, true, false},
 	{"boot", "kernel was started again", say_boot, false, true},
 	{"cpus", "CPUs that the job may use", say_cpus, false, true},
-	{"runtime", "runtime", say_runtimes, false, false},
-	{"build", "build of the runtime", say_builds, false, false},
+	{"runtime", "runtime", say_runtimes, false, true},
+	{"build", "build of the runtime", say_builds, false, true},
 	{"python", "Python", say_python, true, false},
 	{"command", "command", say_command, false, true},
 	{"processes", "processes", say_processes, false, false},
@@ -210,14 +210,15 @@ static const struct {
 	double (*of)(const struct cmp_run *r);
 	double apart;  /* smaller differences say nothing; in the unit of the number */
 	double factor; /* nor do smaller ratios; 0: every ratio counts */
+	bool own;      /* traces of other profilers do not have it */
 } numbers[] = {
-	{"duration", "length of the recordings", " s", of_duration, 0.5, 1.5},
-	{"watching", "profiling overhead, which is taken out of all times", "%", of_cost, 5, 1.3},
-	{"lost", "events that were lost", "%", of_lost, 0, 0},
-	{"others", "CPU time that other processes took", "%", of_others, 10, 0},
-	{"throttled", "time in which the job was throttled", "%", of_throttled, 1, 0},
-	{"stolen", "CPU time that the hypervisor took", "%", of_stolen, 1, 0},
-	{"frequency", "frequency of the busy CPUs", " MHz", of_khz, 0, 1.03},
+	{"duration", "length of the recordings", " s", of_duration, 0.5, 1.5, false},
+	{"watching", "profiling overhead, which is taken out of all times", "%", of_cost, 5, 1.3, true},
+	{"lost", "events that were lost", "%", of_lost, 0, 0, false},
+	{"others", "CPU time that other processes took", "%", of_others, 10, 0, true},
+	{"throttled", "time in which the job was throttled", "%", of_throttled, 1, 0, true},
+	{"stolen", "CPU time that the hypervisor took", "%", of_stolen, 1, 0, true},
+	{"frequency", "frequency of the busy CPUs", " MHz", of_khz, 0, 1.03, true},
 };
 
 static int add_difference(struct cmp_result *r, const char *key, const char *what, struct buf text[CMP_SIDES])
@@ -297,6 +298,7 @@ static int compare_texts(const struct cmp_sides *of, struct cmp_result *r)
 
 static int compare_numbers(const struct cmp_sides *of, struct cmp_result *r)
 {
+	const bool foreign = has_foreign(of);
 	struct buf t[CMP_SIDES] = {{0}};
 	double v[CMP_SIDES], low, high;
 	unsigned side, k;
@@ -304,6 +306,8 @@ static int compare_numbers(const struct cmp_sides *of, struct cmp_result *r)
 	int err = 0;
 
 	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && !err; i++) {
+		if (numbers[i].own && foreign)
+			continue;
 		for (side = 0; side < CMP_SIDES; side++) {
 			v[side] = 0;
 			for (k = 0; k < of->n[side]; k++)
@@ -406,7 +410,7 @@ int cmp_context(const struct cmp_sides *of, struct cmp_result *r)
 	if (!err)
 		err = compare_numbers(of, r);
 	for (side = 0; side < CMP_SIDES && !err; side++) {
-		err = compare_findings(of, side, r);
+		err = r->mixed ? 0 : compare_findings(of, side, r); /* not all profilers see what findings need */
 		if (!err)
 			err = compare_shapes(of, side, r);
 	}

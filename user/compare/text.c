@@ -382,6 +382,10 @@ void cmp_put_notes(struct out *out, const struct cmp_result *r, const struct cmp
 			   r->sums ? "result" : "recording", of->n[CMP_A] > 1 ? "s" : "", fmt_count(r->count[CMP_B], b),
 			   of->n[CMP_B]);
 	cmp_put_common(out, r);
+	if (r->mixed)
+		out_puts(out,
+			 "Different profilers made them: calls that only one counts are left out, and a difference of "
+			 "less than 3 us in each call is not certain.\n");
 	if (!r->events)
 		out_puts(out, "A recording has no single calls, so there are no rows of operators.\n");
 	if (r->left_out)
