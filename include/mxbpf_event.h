@@ -83,7 +83,8 @@ enum mxbpf_class {
 	MXBPF_CLASS_KVSTORE = 10, /* a parameter moves to or from other devices or hosts */
 	MXBPF_CLASS_CUSTOM = 11,  /* an operator written in the program's language, or its part in that language */
 	MXBPF_CLASS_CUDA = 12,	  /* a call of CUDA's runtime or driver */
-	MXBPF_CLASS_MAX = 13,
+	MXBPF_CLASS_PYTHON = 13,  /* a function of Python, as another profiler saw it: user/import/ alone makes these */
+	MXBPF_CLASS_MAX = 14,
 };
 
 enum mxbpf_span_flag {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A job under torch.profiler: writes its trace to the first argument, and prints the profiler's own table."""
+"""A job under torch.profiler: writes its trace to the first argument, and prints the profiler's own table. A second one: with
+Python stacks."""
 import sys
 
 import torch
@@ -20,7 +21,8 @@ def step():
 
 
 step()
-with profile(activities=[ProfilerActivity.CPU], record_shapes=True, profile_memory=True) as profiler:
+with profile(activities=[ProfilerActivity.CPU], record_shapes=True, profile_memory=True,
+             with_stack=len(sys.argv) > 2) as profiler:
     for _ in range(5):
         with record_function("planted step"):
             step()

@@ -103,9 +103,10 @@ static struct seen read_text(const char *text, size_t len, struct json_end *end)
 	return s;
 }
 
-static const char trace[] = "{\"a\": [1, {\"b\": \"c\\\"\"}], \"traceEvents\": [{\"ph\": \"X\", \"name\": \"mm\", \"ts\": 5.25, "
-			    "\"args\": {\"dims\": [[2, 3], []], \"n\": 4}}, 7, [], {\"ph\": \"i\", \"name\": \"z\"}], "
-			    "\"traceName\": \"t\"}";
+static const char trace[] =
+	"{\"a\": [1, {\"b\": \"c\\\"\"}], \"traceEvents\": [{\"ph\": \"X\", \"name\": \"mm\", \"ts\": 5.25, "
+	"\"args\": {\"dims\": [[2, 3], []], \"n\": 4}}, 7, [], {\"ph\": \"i\", \"name\": \"z\"}], "
+	"\"traceName\": \"t\"}";
 
 static void a_trace_gives_its_members_and_events(void)
 {
@@ -245,8 +246,9 @@ static void self_times_memory_and_stacks_follow_from_nesting(void)
 	struct nest *n = nest_new(&out);
 	struct mxbpf_alloc a = {.h = {MXBPF_ALLOC, MXBPF_ALLOC_BYTES_PLAIN, 1, 3500}, .bytes = 64, .tid = 1};
 
-	put_span(n, 0, 100000, 50, NEST_FRAME);
-	put_span(n, 500, 90000, 51, NEST_FRAME);
+	nest_rounded(n, 1000);
+	put_span(n, 0, 100000, 50, MXBPF_CLASS_PYTHON);
+	put_span(n, 500, 90000, 51, MXBPF_CLASS_PYTHON);
 	put_span(n, 1000, 50000, 10, MXBPF_CLASS_OPERATOR);
 	put_span(n, 2000, 10000, 11, MXBPF_CLASS_OPERATOR);
 	put_span(n, 3000, 1000, 12, MXBPF_CLASS_OPERATOR);
@@ -254,7 +256,7 @@ static void self_times_memory_and_stacks_follow_from_nesting(void)
 	put_span(n, 20000, 80000, 13, MXBPF_CLASS_OPERATOR); /* it ends after the one around it */
 	put_span(n, 30000, 21500, 14, MXBPF_CLASS_OPERATOR); /* it does not, but for rounding */
 	CHECK(!nest_end(n));
-	CHECK(t.n == 5 && t.nframes == 2 && t.frames[0] == 51 && t.frames[1] == 50);
+	CHECK(t.n == 7 && t.nframes == 2 && t.frames[0] == 51 && t.frames[1] == 50);
 	CHECK(of_name(&t, 10)->self_ns == 50000 - 10000 - 21500 && of_name(&t, 11)->self_ns == 9000);
 	CHECK(of_name(&t, 12)->self_alloc_bytes == 64 && of_name(&t, 11)->alloc_bytes == 64 &&
 	      of_name(&t, 10)->alloc_bytes == 64 && !of_name(&t, 10)->self_alloc_bytes);
@@ -266,18 +268,18 @@ static void self_times_memory_and_stacks_follow_from_nesting(void)
 int main(void)
 {
 	TEST("what profilers write for JSON becomes JSON, wherever a piece of the file ends")
-		words_that_are_no_json_become_null();
+	words_that_are_no_json_become_null();
 	TEST("times of 19 digits are read to the last one")
-		times_are_read_without_rounding();
+	times_are_read_without_rounding();
 	TEST("a trace gives its members and its events, whichever of the two forms it has")
-		a_trace_gives_its_members_and_events();
+	a_trace_gives_its_members_and_events();
 	TEST("a trace that is cut anywhere gives the events before, and says so")
-		a_cut_trace_gives_what_is_before_the_cut();
+	a_cut_trace_gives_what_is_before_the_cut();
 	TEST("values that are nested too deeply end the reading")
-		values_that_are_nested_deeply_end_the_reading();
+	values_that_are_nested_deeply_end_the_reading();
 	TEST("more records than memory holds come out in the order of time, each once")
-		more_records_than_memory_holds_are_sorted();
+	more_records_than_memory_holds_are_sorted();
 	TEST("self times, memory and stacks follow from nesting, and a span that overlaps another is nested in none")
-		self_times_memory_and_stacks_follow_from_nesting();
+	self_times_memory_and_stacks_follow_from_nesting();
 	return unit_end();
 }

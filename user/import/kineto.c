@@ -26,6 +26,7 @@
 struct kineto {
 	struct sink *s;
 	bool stacks, shapes;
+	bool exact; /* a time has a part of a us; old traces have whole ones */
 	struct buf text;
 };
 
@@ -176,8 +177,8 @@ static int kineto_frame(struct kineto *k, const struct json_event *e)
 	if (!host_thread(k, e, &tgid, &tid))
 		return 0;
 	k->stacks = true;
-	frame = sink_span(tgid, tid, e->ts_ns, e->dur_ns, sink_name(k->s, MXBPF_NAME_STACK, e->name.at, e->name.len),
-			  NEST_FRAME);
+	frame = sink_span(tgid, tid, e->ts_ns, e->dur_ns, name_of(k, e->name), MXBPF_CLASS_PYTHON);
+	sink_name(k->s, MXBPF_NAME_STACK, e->name.at, e->name.len); /* the same id: it is a line of stacks, too */
 	return sink_put(k->s, &frame.h);
 }
 
@@ -379,6 +380,7 @@ static int kineto_event(void *ctx, const struct json_event *e)
 		sink_lost(k->s, 1);
 		return 0;
 	}
+	k->exact |= e->ts_ns % 1000 || e->dur_ns % 1000;
 	return takers[i].take(k, e);
 }
 
@@ -518,6 +520,8 @@ static int kineto_read(struct sink *s, int fd, struct err *e)
 		err = err_set(e, ERR_RUNTIME, -EINVAL, "%s", end.why[0] ? end.why : "it has no events of a profiler");
 	if (!err && end.why[0])
 		err = sink_note(s, "trace", "only a part of the file could be read: %s", end.why);
+	if (!k.exact)
+		sink_rounded(s, 1000);
 	err = err ? err : kineto_describe(&k);
 	buf_fini(&k.text);
 	return err;

@@ -14,10 +14,9 @@
 #define BATCH_BYTES (256u << 10)
 #define THREADS_MAX 65536
 #define DEPTH_MAX   4096
-#define ROUNDED_NS  1001 /* old traces have whole us, so that a nested span may end later than the one around it */
 
 struct thread {
-	struct buf spans;  /* struct mxbpf_span, open, the outermost first */
+	struct buf spans;  /* struct mxbpf_span, the outermost first */
 	struct buf frames; /* struct frame */
 	uint64_t stack_id; /* of the frames; 0: not known yet */
 };
@@ -29,10 +28,22 @@ struct frame {
 struct nest {
 	struct nest_out out;
 	struct hash threads; /* (tgid, tid) -> struct thread *, owned */
-	struct buf loose;    /* struct mxbpf_span: they overlap others of their thread */
+	struct buf loose;    /* struct mxbpf_span: they overlap others of their thread, and their ends are to come */
 	struct buf batch;
+	uint64_t rounded_ns;
+	uint64_t over_ns;
 	uint64_t lost;
 };
+
+uint64_t nest_over_ns(const struct nest *n)
+{
+	return n->over_ns;
+}
+
+void nest_rounded(struct nest *n, uint64_t ns)
+{
+	n->rounded_ns = ns;
+}
 
 struct nest *nest_new(const struct nest_out *out)
 {
@@ -64,28 +75,39 @@ static struct thread *nest_thread(struct nest *n, uint32_t tgid, uint32_t tid)
 
 /* ---- ends */
 
-/* Passes on the innermost open span. What is nested in another is no self time of that. */
-static int close_top(struct nest *n, struct thread *t)
+static struct mxbpf_span *innermost(const struct thread *t)
 {
-	struct mxbpf_span *s = buf_at(&t->spans, struct mxbpf_span, buf_count(&t->spans, struct mxbpf_span) - 1),
-			  *around;
+	const size_t depth = buf_count(&t->spans, struct mxbpf_span);
 
-	t->spans.len -= sizeof(*s);
-	if (t->spans.len) {
-		around = s - 1;
-		around->self_ns -= s->dur_ns < around->self_ns ? s->dur_ns : around->self_ns;
-		around->alloc_bytes += s->alloc_bytes;
-	}
-	return buf_put(&n->batch, s, s->h.size);
+	return depth ? buf_at(&t->spans, struct mxbpf_span, depth - 1) : NULL;
+}
+
+/* Takes what is nested in a span out of its self time, which is not below 0. */
+static void take_nested(struct nest *n, struct mxbpf_span *around, const struct mxbpf_span *s)
+{
+	if (s->dur_ns > around->self_ns)
+		n->over_ns += s->dur_ns - around->self_ns;
+	around->self_ns -= s->dur_ns < around->self_ns ? s->dur_ns : around->self_ns;
+	around->alloc_bytes += s->alloc_bytes;
+}
+
+/* Ends the innermost open span, and adds it to `to`, as a record or `whole` as a struct. */
+static int close_top(struct nest *n, struct thread *t, struct buf *to, bool whole)
+{
+	const struct mxbpf_span o = *innermost(t);
+
+	t->spans.len -= sizeof(o);
+	if (t->spans.len)
+		take_nested(n, innermost(t), &o);
+	return buf_put(to, &o, whole ? sizeof(o) : o.h.size);
 }
 
 static int close_until(struct nest *n, struct thread *t, uint64_t ns)
 {
 	int err = 0;
 
-	while (!err && t->spans.len &&
-	       end_of(buf_at(&t->spans, struct mxbpf_span, buf_count(&t->spans, struct mxbpf_span) - 1)) <= ns)
-		err = close_top(n, t);
+	while (!err && t->spans.len && end_of(innermost(t)) <= ns)
+		err = close_top(n, t, &n->batch, false);
 	return err;
 }
 
@@ -156,14 +178,34 @@ static uint64_t stack_of(struct nest *n, struct thread *t)
 	return t->stack_id;
 }
 
-/* A span that ends after the one around it is nested in none. */
-static bool is_loose(const struct thread *t, const struct mxbpf_span *s)
+/* Returns whether a span is nested in the one around it, or ends so little later that rounding explains it. */
+static bool fits_in(const struct nest *n, const struct mxbpf_span *around, const struct mxbpf_span *s)
 {
-	const size_t depth = buf_count(&t->spans, struct mxbpf_span);
-	const struct mxbpf_span *around = depth ? buf_at(&t->spans, const struct mxbpf_span, depth - 1) : NULL;
+	return end_of(s) <= end_of(around) || end_of(s) - end_of(around) <= n->rounded_ns;
+}
 
-	return s->flags & MXBPF_SPAN_ASYNC || depth >= DEPTH_MAX ||
-	       (around && end_of(s) > end_of(around) && end_of(s) - end_of(around) >= ROUNDED_NS);
+/*
+ * The function that begins an annotation returns after it has begun, and the one that ends it returns after its end:
+ * record_function() has both. As in the table of torch.profiler, neither is then nested in the other.
+ */
+static int leave_functions(struct nest *n, struct thread *t, const struct mxbpf_span *s)
+{
+	struct mxbpf_span *top;
+	int err = 0;
+
+	while (!err && (top = innermost(t)) && (top->cls == MXBPF_CLASS_PYTHON || s->cls == MXBPF_CLASS_PYTHON) &&
+	       !fits_in(n, top, s))
+		err = close_top(n, t, &n->loose, true);
+	return err;
+}
+
+/* A span that ends after the one around it is nested in none. */
+static bool is_loose(const struct nest *n, const struct thread *t, const struct mxbpf_span *s)
+{
+	const struct mxbpf_span *around = innermost(t);
+
+	return s->flags & MXBPF_SPAN_ASYNC || buf_count(&t->spans, struct mxbpf_span) >= DEPTH_MAX ||
+	       (around && !fits_in(n, around, s));
 }
 
 static int begin_span(struct nest *n, const struct mxbpf_rec *r)
@@ -180,13 +222,15 @@ static int begin_span(struct nest *n, const struct mxbpf_rec *r)
 		return 0;
 	}
 	end_frames(t, s.h.ts_ns);
-	if (s.cls == NEST_FRAME)
-		return begin_frame(t, &s);
 	err = close_until(n, t, s.h.ts_ns);
-	s.stack_id = s.stack_id ? s.stack_id : stack_of(n, t);
+	err = err ? err : leave_functions(n, t, &s);
+	if (s.cls == MXBPF_CLASS_PYTHON)
+		err = err ? err : begin_frame(t, &s);
+	else if (!s.stack_id)
+		s.stack_id = stack_of(n, t);
 	s.self_ns = s.dur_ns;
 	s.alloc_bytes = s.self_alloc_bytes = 0;
-	if (!err && is_loose(t, &s)) {
+	if (!err && is_loose(n, t, &s)) {
 		s.flags |= MXBPF_SPAN_ASYNC;
 		s.self_ns = 0;
 		return buf_put(&n->loose, &s, sizeof(s));
@@ -198,14 +242,12 @@ static int begin_span(struct nest *n, const struct mxbpf_rec *r)
 static int own_memory(struct nest *n, const struct mxbpf_alloc *a)
 {
 	struct thread *t = a->tid ? nest_thread(n, a->h.tgid, a->tid) : NULL;
-	struct mxbpf_span *s;
 	int err = t ? close_until(n, t, a->h.ts_ns) : 0;
 
 	if (err || !t || !t->spans.len)
 		return err;
-	s = buf_at(&t->spans, struct mxbpf_span, buf_count(&t->spans, struct mxbpf_span) - 1);
-	s->alloc_bytes += a->bytes;
-	s->self_alloc_bytes += a->bytes;
+	innermost(t)->alloc_bytes += a->bytes;
+	innermost(t)->self_alloc_bytes += a->bytes;
 	return 0;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds which spans of a thread are nested, from records in the order of their starts: self times, memory of spans, and
- * the Python stack in which each span began. Passes records on in batches, each span in the batch of its end.
+ * the Python stack in which each span began, from spans of functions of Python. Passes records on in batches, each span
+ * in the batch of its end.
  */
 #ifndef IMPORT_NEST_H
 #define IMPORT_NEST_H
@@ -10,9 +11,6 @@
 #include <stdint.h>
 
 #include "mxbpf_event.h"
-
-/* A span of this class is a frame of Python with its text as the name: it is part of stacks, and not passed on. */
-#define NEST_FRAME MXBPF_CLASS_NONE
 
 struct nest;
 
@@ -25,8 +23,14 @@ struct nest_out {
 };
 
 struct nest *nest_new(const struct nest_out *out); /* NULL: out of memory */
+/* Times are rounded: a nested span may end so much later than the one around it. */
+void nest_rounded(struct nest *n, uint64_t ns);
 int nest_put(struct nest *n, struct mxbpf_rec *r);
-int nest_end(struct nest *n);		  /* passes on what is left */
+int nest_end(struct nest *n); /* passes on what is left */
+/* By how much nested spans exceed those around them, because they overlap: the sum of all self times is so much too
+ * large.
+ */
+uint64_t nest_over_ns(const struct nest *n);
 uint64_t nest_lost(const struct nest *n); /* spans of threads beyond the limit of threads */
 void nest_free(struct nest *n);		  /* NULL is legal */
 

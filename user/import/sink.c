@@ -123,6 +123,11 @@ int sink_put(struct sink *s, const struct mxbpf_rec *r)
 	return err ? sink_fail(s, err) : s->err;
 }
 
+void sink_rounded(struct sink *s, uint64_t ns)
+{
+	nest_rounded(s->nest, ns);
+}
+
 void sink_lost(struct sink *s, uint64_t n)
 {
 	s->lost += n;
@@ -325,6 +330,7 @@ static int describe_loss(struct sink *s)
 	if (!a->sources)
 		return -ENOMEM;
 	a->nsources = 1;
+	a->over_ns = nest_over_ns(s->nest);
 	src_loss(s->source, &a->loss);
 	a->sources[0] =
 		(struct mdl_source){.name = strdup(s->format->source), .loss = a->loss, .late = src_late(s->source)};

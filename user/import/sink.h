@@ -53,6 +53,9 @@ void sink_thread(struct sink *s, uint32_t tgid, uint32_t tid, const char *text, 
  */
 int sink_put(struct sink *s, const struct mxbpf_rec *r);
 
+/* Times of the file are rounded to so many ns: a nested span may seem to end that much later than the one around it. */
+void sink_rounded(struct sink *s, uint64_t ns);
+
 /* Counts records that the other profiler lost, or that cannot be taken over: they are loss of the recording. */
 void sink_lost(struct sink *s, uint64_t n);
 

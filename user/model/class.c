@@ -20,6 +20,7 @@ const struct mdl_class mdl_classes[] = {
 	{MXBPF_CLASS_DATA, "data", true, NULL},
 	{MXBPF_CLASS_KVSTORE, "kvstore", true, NULL},
 	{MXBPF_CLASS_CUDA, "cuda_runtime", true, "CUDA call"},
+	{MXBPF_CLASS_PYTHON, "python_function", true, "Python function"},
 };
 
 const char *mdl_category(unsigned cls)

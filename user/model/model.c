@@ -95,7 +95,8 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 		return 0;
 	m->range_id = 0;
 	r = features_before_row(m, s) ? NULL : row_of_span(m, s);
-	if (!r || features_span(m, r, s))
+	/* A function of Python is around calls of the runtime, and is none: to features it is code of the program. */
+	if (!r || (s->cls != MXBPF_CLASS_PYTHON && features_span(m, r, s)))
 		return -ENOMEM;
 	mdl_row_widen(r, s->dur_ns, s->dur_ns);
 	add_sat(&r->count, 1); /* a count that wraps to 0 would be a divisor */

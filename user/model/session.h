@@ -202,6 +202,7 @@ struct mdl_session {
 	uint64_t stranger_hits; /* probe hits in processes that are not followed, but map the library */
 	uint64_t stranger_ns;	/* time of those hits, a lower bound */
 	struct mdl_cost cost;	/* what watching cost the job */
+	uint64_t over_ns;	/* so much of the sum of all self times counts twice, because nested calls overlap */
 	uint64_t cut_records;	/* records that --max-size overwrote: traces lack them, tables do not */
 	bool account;		/* spans have MXBPF_SPAN_ACCOUNT */
 	bool no_faults;		/* accounts have no numbers of page faults */

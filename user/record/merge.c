@@ -414,6 +414,7 @@ static void add_cost(struct mdl_cost *c, const struct mdl_cost *from)
 
 static void add_counts(struct mdl_session *s, const struct mdl_session *from)
 {
+	ADD(over_ns);
 	ADD(hits);
 	ADD(left_out);
 	ADD(iterations);

@@ -77,6 +77,7 @@ static const struct field session_fields[] = {
 	IN(mdl_session, start_mono_ns, U64),
 	IN(mdl_session, duration_ns, U64),
 	IN(mdl_session, paused_ns, U64),
+	IN(mdl_session, over_ns, U64),
 	IN(mdl_session, hits, U64),
 	IN(mdl_session, left_out, U64),
 	IN(mdl_session, api_probed, U32),

@@ -456,10 +456,13 @@ static void survey_details(struct table *t, const struct view *s, const struct m
 /* The width of names and the sum for shares come from all rows, also from those that --top leaves out. */
 static void torch_survey(struct table *t, const struct view *s, const struct torch_rows *rows, struct line *line)
 {
+	uint64_t over_ns;
 	size_t i;
 
 	t->sum.gpu = rows->gpu;
 	t->sum.device_ns = rows->device_ns;
+	/* What nested calls take twice is negative in its rows, which say 0 here, and not in its sum. */
+	over_ns = s->opts->by == VIEW_BY_NAME ? s->in->session->over_ns : 0;
 	for (i = 0; i < rows->n; i++) {
 		const struct torch_row *r = &rows->rows[i];
 
@@ -471,6 +474,7 @@ static void torch_survey(struct table *t, const struct view *s, const struct tor
 		if (s->opts->by != VIEW_BY_EVENT)
 			survey_details(t, s, &r->r, line);
 	}
+	t->sum.r.self_ns -= over_ns < t->sum.r.self_ns ? over_ns : 0;
 }
 
 /* Rows of one name are merged here, so details of single calls come from the rows of the model. */

@@ -148,6 +148,28 @@ static void put_devices(struct torch_rows *t, const struct mdl *m, const struct 
 	}
 }
 
+/* In a trace of torch.profiler, its table has rows of calls of CUDA and of functions of Python. */
+static int put_others(struct torch_rows *t, const struct view *s)
+{
+	static const enum mxbpf_class others[] = {MXBPF_CLASS_CUDA, MXBPF_CLASS_PYTHON};
+	const struct mdl_row **rows;
+	struct torch_row *all;
+	size_t i, k, n;
+
+	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		if (view_merged_rows(s->in, others[i], s->opts, true, &rows, &n))
+			return -ENOMEM;
+		all = realloc(t->rows, (t->n + n + 1) * sizeof(*all));
+		t->rows = all ? all : t->rows;
+		for (k = 0; all && k < n; k++)
+			t->rows[t->n++] = (struct torch_row){.r = *rows[k]};
+		free(rows);
+		if (!all)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 static long double torch_gpu_key_of(const struct torch_row *r, enum view_sort by)
 {
 	const long double count = r->r.count ? (long double)r->r.count : 1;
@@ -200,6 +222,7 @@ int torch_rows_make(struct torch_rows *t, const struct view *s, const struct vie
 	const struct mdl *m = s->in->model;
 	struct work *operators = NULL, *devices = NULL;
 	struct order order = {m, s->opts};
+	const bool traced = s->in->session->profiler && s->opts->by == VIEW_BY_NAME;
 	size_t noperators = 0, ndevices = 0;
 	int err = 0;
 
@@ -216,9 +239,10 @@ int torch_rows_make(struct torch_rows *t, const struct view *s, const struct vie
 		put_operators(t, m, of, operators, noperators);
 		put_devices(t, m, devices, ndevices);
 		t->gpu = has_work(t);
+		err = traced && with_devices ? put_others(t, s) : 0;
 	}
 	/* Without work of a GPU the rows keep their order, which depends on more than this one. */
-	if (!err && (t->gpu || ndevices)) {
+	if (!err && (t->gpu || ndevices || traced)) {
 		qsort_r(t->rows, t->n, sizeof(*t->rows), by_rank, &order);
 		t->shown = view_rows_max(s, t->n);
 	}
