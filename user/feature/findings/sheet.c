@@ -344,7 +344,8 @@ static int print(struct view *s, const void *table)
 
 /*
  * Recordings of before version 1.3 have nothing that rules could judge by, and neither have windows that are too short
- * for a look at the lines; traces of other profilers have something else. Memory that was out is a finding of its own, and so are lost records.
+ * for a look at the lines; traces of other profilers have something else. Memory that was out is a finding of its own,
+ * and so are lost records.
  */
 static bool findings_when(const struct view *s)
 {
@@ -354,7 +355,8 @@ static bool findings_when(const struct view *s)
 
 	lines_rows(s->in->model, &nlines);
 	neighbours_rows(s->in->model, &nprocesses);
-	return nlines || nprocesses || s->in->session->profiler || (failed && failed->n) || facts_lost(s->in->session, &which) >= FACTS_LOST_LEAST;
+	return nlines || nprocesses || s->in->session->profiler || (failed && failed->n) ||
+	       facts_lost(s->in->session, &which) >= FACTS_LOST_LEAST;
 }
 
 #define ROW struct row
