@@ -19,7 +19,7 @@ fails() {
 }
 
 # same_tables THEIRS OURS: each row, each digit. The profiler adds us up as floating point, so its last digit may differ by one where
-# a sum ends in a half. Self times below 0, of functions in which others overlap, are 0 in ours.
+# a sum ends in a half. It makes self times of functions in which others overlap smaller than they are, even below 0: at most 6.
 same_tables() {
 	python3 - "$@" <<-'END'
 		import re, sys
@@ -30,10 +30,12 @@ same_tables() {
 		number = re.compile(r'(-?[0-9]+)[.]([0-9]+)(.*)')
 		def same(x, y):
 		    m, n = number.fullmatch(x), number.fullmatch(y)
-		    below = m and n and m[1][0] == '-' and m[3] in ('%', 'us', 'ms') and float(n[1] + n[2]) == 0
-		    return x == y or below or bool(m and n and m[3] == n[3] and abs(int(m[1] + m[2]) - int(n[1] + n[2])) <= 1)
-		wrong = [(x, y) for x, y in zip(a, b) if len(x) != len(y) or not all(map(same, x, y))]
-		assert len(a) == len(b) > 30 and not wrong, (len(a), len(b), wrong)
+		    return x == y or bool(m and n and m[3] == n[3] and abs(int(m[1] + m[2]) - int(n[1] + n[2])) <= 1)
+		def differ(x, y):
+		    return len(x) != len(y) or not all(map(same, x, y))
+		overlap = [x for x, y in zip(a, b) if differ(x, y) and '.py(' in x[0] and not differ(x[:1] + x[3:], y[:1] + y[3:])]
+		wrong = [(x, y) for x, y in zip(a, b) if differ(x, y) and x not in overlap]
+		assert len(a) == len(b) > 30 and not wrong and len(overlap) <= 6, (len(a), len(b), wrong, overlap)
 	END
 }
 

@@ -19,6 +19,7 @@
 #include "import/sink.h"
 #include "mxbpf_config.h"
 #include "mxbpf_memory.h"
+#include "mxbpf_name.h"
 #include "mxbpf_step.h"
 
 #define DEVICE_CUDA 2 /* c10::DeviceType + 1 of "cuda" */
@@ -64,11 +65,22 @@ static void take_numbers(struct json_text t, uint32_t *to, unsigned n)
 
 /* ---- calls of the host */
 
+/* The JSON of an argument that is a list. */
+static struct json_text list_of(const struct json_event *e, const char *key)
+{
+	size_t i;
+
+	for (i = 0; i < e->nargs; i++)
+		if (json_is(e->args[i].key, key) && !e->args[i].string && json_begins(e->args[i].value, "["))
+			return e->args[i].value;
+	return (struct json_text){0};
+}
+
 /* Three lines of JSON, as mxbpf keeps arguments: sizes, types, strides. */
 static uint64_t args_of(struct kineto *k, const struct json_event *e)
 {
-	const struct json_text dims = json_arg_of(e, "Input Dims"), types = json_arg_of(e, "Input type");
-	struct json_text strides = json_arg_of(e, "Input Strides");
+	const struct json_text dims = list_of(e, "Input Dims"), types = list_of(e, "Input type"),
+			       strides = list_of(e, "Input Strides");
 
 	if (!dims.at && !types.at)
 		return 0;
@@ -76,6 +88,8 @@ static uint64_t args_of(struct kineto *k, const struct json_event *e)
 	if (buf_put(&k->text, dims.at ? dims.at : "[]", dims.at ? dims.len : 2) || buf_put(&k->text, "\n", 1) ||
 	    buf_put(&k->text, types.at ? types.at : "[]", types.at ? types.len : 2) || buf_put(&k->text, "\n", 1) ||
 	    buf_put(&k->text, strides.at ? strides.at : "[]", strides.at ? strides.len : 2))
+		return 0;
+	if (k->text.len > MXBPF_TEXT_BYTES_MAX) /* a part of it would be no JSON */
 		return 0;
 	k->shapes = true;
 	return sink_name(k->s, MXBPF_NAME_ARGS, k->text.data, k->text.len);

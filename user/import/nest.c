@@ -14,6 +14,7 @@
 #define BATCH_BYTES (256u << 10)
 #define THREADS_MAX 65536
 #define DEPTH_MAX   4096
+#define LOOSE_MAX   65536 /* each is looked at with each batch */
 
 struct thread {
 	struct buf spans;  /* struct mxbpf_span, the outermost first */
@@ -231,6 +232,10 @@ static int begin_span(struct nest *n, const struct mxbpf_rec *r)
 	s.self_ns = s.dur_ns;
 	s.alloc_bytes = s.self_alloc_bytes = 0;
 	if (!err && is_loose(n, t, &s)) {
+		if (buf_count(&n->loose, struct mxbpf_span) >= LOOSE_MAX) {
+			n->lost++;
+			return 0;
+		}
 		s.flags |= MXBPF_SPAN_ASYNC;
 		s.self_ns = 0;
 		return buf_put(&n->loose, &s, sizeof(s));

@@ -31,7 +31,7 @@ int nest_end(struct nest *n); /* passes on what is left */
  * large.
  */
 uint64_t nest_over_ns(const struct nest *n);
-uint64_t nest_lost(const struct nest *n); /* spans of threads beyond the limit of threads */
+uint64_t nest_lost(const struct nest *n); /* spans beyond the limits of threads and of overlapping ones */
 void nest_free(struct nest *n);		  /* NULL is legal */
 
 #endif
