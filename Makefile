@@ -30,9 +30,10 @@ LACK := $(strip $(call need_program,$(CC),build-essential) $(call need_program,$
 	$(call need_library,zlib,zlib1g-dev) $(call need_library,libcjson,libcjson-dev) \
 	$(call need_header,Zydis/Zydis.h,libzydis-dev) $(call need_header,libiberty/demangle.h,libiberty-dev) \
 	$(call need_library,ncursesw,libncurses-dev) $(call need_library,libmicrohttpd,libmicrohttpd-dev) \
-	$(call need_header,curl/curl.h,libcurl4-openssl-dev) $(call need_library,yajl,libyajl-dev))
+	$(call need_header,curl/curl.h,libcurl4-openssl-dev) $(call need_library,yajl,libyajl-dev) \
+	$(call need_library,sqlite3,libsqlite3-dev))
 $(if $(LACK),$(error packages are missing; install them: sudo apt-get install $(LACK)))
-PKGS   := libbpf libelf zlib libcjson libdw ncursesw libmicrohttpd yajl
+PKGS   := libbpf libelf zlib libcjson libdw ncursesw libmicrohttpd yajl sqlite3
 # libcurl is not linked: user/push/http.h says why.
 CFLAGS_PKG := $(shell $(PKG_CONFIG) --cflags $(PKGS))
 LIBS   := $(shell $(PKG_CONFIG) --libs $(PKGS)) -lZydis -liberty -lpthread -lm

@@ -385,7 +385,7 @@ static int sink_run(struct sink *s, struct err *e)
 	return rec_writer_finish(s->writer, s->model, &s->about, e);
 }
 
-static const struct import_format *const formats[] = {&import_kineto, NULL};
+static const struct import_format *const formats[] = {&import_nvprof, &import_nsys, &import_kineto, NULL};
 
 static const struct import_format *format_of(int fd)
 {
@@ -394,7 +394,7 @@ static const struct import_format *format_of(int fd)
 	const struct import_format *const *f;
 
 	for (f = formats; n > 0 && *f; f++)
-		if ((*f)->is(head, (size_t)n))
+		if ((*f)->is(head, (size_t)n) && (*f != &import_nvprof || import_is_nvprof(fd)))
 			return *f;
 	return NULL;
 }

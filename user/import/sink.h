@@ -24,6 +24,9 @@
 
 struct sink;
 
+/* Whether a database is one of nvprof. All databases begin alike; the others are read as those of Nsight Systems. */
+bool import_is_nvprof(int fd);
+
 /* A format. */
 struct import_format {
 	const char *name;   /* for messages: "PyTorch trace" */

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A file system for SQLite that has one file, which is an open descriptor. So the file that was checked is the file
+ * that is read, no file beside it is looked at, and none is written.
+ */
+#ifndef IMPORT_SQLITE_FD_H
+#define IMPORT_SQLITE_FD_H
+
+#define SQLITE_FD_VFS "mxbpf"
+
+/* Makes it known to SQLite. The name of a file is the number of the descriptor. Returns 0 or -ENOMEM. */
+int sqlite_fd_register(void);
+
+#endif
