@@ -28,6 +28,7 @@ LICENCES = {
     'libmicrohttpd': 'LGPL-2.1-or-later',
     'libzstd': 'BSD-3-Clause OR GPL-2.0-only',
     'ncurses': 'X11-distribute-modifications-variant',
+    'sqlite3': 'blessing',
     'xz-utils': 'LicenseRef-public-domain',
     'yajl': 'ISC',
     'zlib': 'Zlib',

@@ -17,7 +17,7 @@ JOB=${2:-}
 # For building mxbpf and starting a job.
 PACKAGES=(
 	build-essential pkg-config clang bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev libcjson-dev libzydis-dev libiberty-dev libncurses-dev
-	libmicrohttpd-dev libcurl4-openssl-dev libyajl-dev python3-venv
+	libmicrohttpd-dev libcurl4-openssl-dev libyajl-dev libsqlite3-dev python3-venv
 )
 TEST_PACKAGES=(
 	python3-dev nodejs npm chromium # Perfetto

@@ -87,6 +87,7 @@ in_root() { # ARGS...
 		ZydisDecoderInit zydis
 		MHD_start_daemon libmicrohttpd
 		yajl_parse yajl
+		sqlite3_open_v2 sqlite3
 		cplus_demangle_v3_callback libiberty
 		tparm ncurses
 		malloc glibc

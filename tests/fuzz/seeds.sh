@@ -68,6 +68,15 @@ seed_fuzz_kineto() {
 	sed 's/"ts": [0-9.]*/"ts": NaN/; s/gpu/\\xff/; s/"stream"/"str\tm"/' tests/import/gpu.json >"$1/seed-no-json"
 }
 
+# Databases of old and new versions of both profilers.
+seed_fuzz_nsys() {
+	local version
+	for version in old new; do
+		python3 tests/import/make_nsys.py $version "$1/seed-nsys-$version"
+		python3 tests/import/make_nvprof.py $version "$1/seed-nvprof-$version"
+	done
+}
+
 # Descriptions of a session: with every member, and with null for every text. A list of mounts with long paths.
 seed_fuzz_text() {
 	python3 - "$1" <<-'END'

@@ -52,7 +52,7 @@ ROOMS = {
     # The life of targets. Sessions see only the headers that say what it does for them.
     'targets': ('adapter agent attach base feature.fold feature.read job model plan session source symbols target', ''),
     # Files of other profilers become recordings.
-    'import': ('adapter base model plan record records source', 'cjson/ yajl/ zlib.h'),
+    'import': ('adapter base model plan record records source', 'cjson/ sqlite3.h yajl/ zlib.h'),
     'serve': ('base', 'microhttpd.h'),
     'push': ('base', 'curl/'),
     'sandbox': ('base', ''),

@@ -1,0 +1,113 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Databases of Nsight Systems and nvprof, of old and new versions. docs/import.md describes what they become.
+
+load helpers
+
+setup_file() {
+	local version
+	cd "$BATS_FILE_TMPDIR"
+	for version in old new; do
+		python3 "$REPO/tests/import/make_nsys.py" $version $version.sqlite
+		python3 "$REPO/tests/import/make_nvprof.py" $version $version.nvvp
+	done
+}
+
+setup() {
+	cd "$BATS_TEST_TMPDIR"
+	d=$BATS_FILE_TMPDIR
+}
+
+json() { "$MXBPF" report "$1" -f json; }
+
+# fails REGEX FILE: mxbpf ends with 1 and one line that says why.
+fails() {
+	run --separate-stderr timeout 60 "$MXBPF" report "$2"
+	# shellcheck disable=SC2154 # set by run
+	[[ $status == 1 && -z $output && ${#stderr_lines[@]} == 1 && $stderr =~ $1 ]] || { echo "$status: $output$stderr" >&2; return 1; }
+}
+
+@test "Kernels, launches, copies, operators, ranges and devices of Nsight Systems are those of its tables" {
+	local version
+	for version in old new; do
+		json "$d/$version.sqlite" >got.json
+		jq -e '.gpu.kernels | map({name, count, total_ns}) == [{name: "gemm(float*)", count: 3, total_ns: 60000},
+			{name: "add(float*)", count: 3, total_ns: 30000}]' got.json
+		# Each kernel has its launch, and each launch its operator.
+		jq -e '.gpu.operators | map(select(.launches)) | map({name, self: .gpu_self_ns, kernels}) | sort_by(.name) | map(select(.self > 9000)) ==
+			[{name: "AddmmBackward0", self: 30000, kernels: 3}, {name: "aten::addmm", self: 60000, kernels: 3}]' got.json
+		jq -e '.gpu.copies | .[0] | .count == 3 and .bytes == 12288 and .from == "pageable" and .to == "device"' got.json
+		jq -e '.gpu.waits | .[0] | .count == 3 and .total_ns == 30000' got.json
+		jq -e '.tables.operator | map({name, count, total_ns, self_ns}) | sort_by(.name) == [
+			{name: "AddmmBackward0", count: 3, total_ns: 18000, self_ns: 12000},
+			{name: "aten::addmm", count: 3, total_ns: 18000, self_ns: 12000},
+			{name: "aten::linear", count: 3, total_ns: 24000, self_ns: 6000}]' got.json
+		jq -e '.window.profiler == "Nsight Systems" and .loss.dropped == 0' got.json
+	done
+	jq -e '.window.start_unix_ns == 1790000000000100000' got.json
+	"$MXBPF" report "$d/new.sqlite" >text
+	grep -q '^train: step 1 ' text
+	grep -q '^overlap .* 200us ' text
+	grep -q '^saved ' text
+	grep -q '^GPU 0 NVIDIA H200 ' text
+	grep -q '^trace .*Not all NVTX events' text
+	grep -q '(python3), from a trace of Nsight Systems' text
+}
+
+@test "Backward nodes of Nsight Systems are joined with the operators that created them" {
+	"$MXBPF" report --backward "$d/old.sqlite" >text
+	grep -E '^aten::addmm +3 ' text | grep -q 18.0us
+}
+
+@test "A database of nvprof gives the table of load_nvprof: each range, its calls, its times, and its kernels" {
+	need_torch
+	local version
+	for version in old new; do
+		"$MXBPF" report --layout torch-classic --top 0 "$d/$version.nvvp" >ours
+		"$PYTHON_TORCH" - "$d/$version.nvvp" ours <<-'END'
+			import re, sys
+			from torch.autograd.profiler import load_nvprof
+			told, ours = {}, {}
+			for e in load_nvprof(sys.argv[1]): # in ns: load_nvprof() does not convert them, and its table calls them us
+			    row = told.setdefault(e.name, [0, 0, 0])
+			    for i, n in enumerate((1, e.time_range.elapsed_us(), sum(k.duration for k in e.kernels))):
+			        row[i] += n
+			for line in open(sys.argv[2]):
+			    m = re.match(r'(.+?)  +[0-9.]+us +[0-9.]+us +(\d+) +([0-9.]+)us +([0-9.]+)us$', line)
+			    if m:
+			        ours[m[1]] = [int(m[2]), round(float(m[3]) * 1000), round(float(m[4]) * 1000)]
+			assert ours == told and len(told) == 10, (ours, told)
+		END
+	done
+	json "$d/new.nvvp" | jq -e '.gpu.kernels | map({name, count}) | sort_by(.name) ==
+		[{name: "add(float*, int)", count: 8}, {name: "mul(float*, int)", count: 8}, {name: "outside()", count: 1}]'
+	json "$d/new.nvvp" | jq -e '.tables.cuda // [] | map({name, count}) | sort_by(.name) | length == 0 or . ==
+		[{name: "cudaLaunchKernel", count: 17}, {name: "cudaMemcpy", count: 1}]'
+}
+
+@test "Databases that are foreign, cut or forged end with one line that says why" {
+	python3 - <<-'END'
+		import sqlite3
+		db = sqlite3.connect('foreign.sqlite')
+		db.execute('CREATE TABLE pets (name TEXT)')
+		db.commit()
+		# A view and a virtual table are no table; a view that never ends does not run.
+		db = sqlite3.connect('view.sqlite')
+		db.execute("CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS WITH RECURSIVE r(start, end) AS (SELECT 1, 2 UNION ALL SELECT start, end FROM r) SELECT * FROM r")
+		db.execute('CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)')
+		db.commit()
+		db = sqlite3.connect('empty.sqlite')
+		db.execute('CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)')
+		db.commit()
+		data = open('empty.sqlite', 'rb').read()
+		open('zero.sqlite', 'wb').write(data[:100] + bytes(len(data) - 100))
+	END
+	head -c 20000 "$d/new.sqlite" >cut.sqlite
+	head -c 20000 "$d/new.nvvp" >cut.nvvp
+	fails 'not of Nsight Systems or nvprof' foreign.sqlite
+	fails 'no events' view.sqlite
+	fails 'no events' empty.sqlite
+	fails 'truncated: it has 20000 of' cut.sqlite
+	fails 'truncated: it has 20000 of' cut.nvvp
+	fails '.' zero.sqlite
+}
