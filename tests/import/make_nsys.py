@@ -49,6 +49,7 @@ NEW['NVTX_EVENTS'] += ', jsonTextId INTEGER, jsonText TEXT, binaryData TEXT'
 NEW['TARGET_INFO_GPU'] = 'vmId INTEGER NOT NULL, id INTEGER NOT NULL, name TEXT, busLocation TEXT, totalMemory INTEGER,' \
     ' clockRate INTEGER, smCount INTEGER, uuid TEXT, maxRegistersPerSm INTEGER, threadsPerWarp INTEGER, maxWarpsPerSm INTEGER,' \
     ' maxBlocksPerSm INTEGER, maxShmemPerSm INTEGER, computeMajor INTEGER, computeMinor INTEGER'
+NEW['TARGET_INFO_CUDA_DEVICE'] = 'gpuId INTEGER, cudaId INTEGER NOT NULL, pid INTEGER NOT NULL, uuid TEXT, numMultiprocessors INTEGER'
 NEW['TARGET_INFO_SESSION_START_TIME'] = 'utcEpochNs INTEGER, utcTime TEXT, localTime TEXT'
 
 
@@ -125,10 +126,12 @@ def main():
     w.put('ThreadNames', nameId=w.text('python3'), globalTid=gid(MAIN))
     w.put('PROCESSES', globalPid=gid(0), pid=PID, name='/usr/bin/python3')
     w.put('TARGET_INFO_SYSTEM_ENV', name='Hostname', value='node7')
-    w.put('TARGET_INFO_GPU', id=0, name='NVIDIA H200', totalMemory=150754820096, clockRate=1980000000, smCount=132, threadsPerWarp=32,
+    gpu = 3 if new else 0  # the process has the fourth GPU of the machine alone
+    w.put('TARGET_INFO_GPU', id=gpu, uuid='00112233-4455-6677-8899-aabbccddeeff', name='NVIDIA H200', totalMemory=150754820096, clockRate=1980000000, smCount=132, threadsPerWarp=32,
           maxWarpsPerSm=64, maxBlocksPerSm=32, computeMajor=9, computeMinor=0, maxRegistersPerSm=65536, maxShmemPerSm=233472)
     w.put('DIAGNOSTIC_EVENT', severity=2, text='Not all NVTX events might have been collected.')
     if new:
+        w.put('TARGET_INFO_CUDA_DEVICE', gpuId=gpu, cudaId=0, pid=PID)
         w.put('TARGET_INFO_SESSION_START_TIME', utcEpochNs=UTC, utcTime='', localTime='')
     w.db.commit()
 

@@ -11,6 +11,7 @@
 #include "import/cupti.h"
 #include "mxbpf_config.h"
 
+#define GPUS_MAX       64
 #define DOMAINS_MAX    4096
 #define NOTES_MAX      8
 #define STRINGS	       "StringIds"
@@ -24,7 +25,9 @@ struct nsys {
 	struct cupti c;
 	struct hash domains, categories; /* (number, process), (domain and number, process) -> 1 + place in names */
 	struct buf names;		 /* each: its length in 4 bytes, and its bytes */
-	unsigned notes;
+	unsigned notes, ngpus;
+	bool numbered; /* processes say which devices they have */
+	struct mxbpf_gpu_device gpus[GPUS_MAX];
 	int64_t utc_ns;
 };
 
@@ -233,28 +236,59 @@ enum {
 	G_SHARED,
 	G_WARP,
 	G_CLOCK,
-	G_COLUMNS
+	G_UUID,
+	G_COLUMNS,
 };
-static const char *const gpu_columns[G_COLUMNS] = {"id",
-						   "name",
-						   "totalMemory",
-						   "smCount",
-						   "computeMajor",
-						   "computeMinor",
-						   "maxWarpsPerSm",
-						   "maxBlocksPerSm",
-						   "maxRegistersPerSm",
-						   "maxShmemPerSm",
-						   "threadsPerWarp",
-						   "clockRate"};
+
+static const char *const gpu_columns[G_COLUMNS] = {
+	[G_ID] = "id",
+	[G_NAME] = "name",
+	[G_MEMORY] = "totalMemory",
+	[G_SMS] = "smCount",
+	[G_MAJOR] = "computeMajor",
+	[G_MINOR] = "computeMinor",
+	[G_WARPS] = "maxWarpsPerSm",
+	[G_BLOCKS] = "maxBlocksPerSm",
+	[G_REGISTERS] = "maxRegistersPerSm",
+	[G_SHARED] = "maxShmemPerSm",
+	[G_WARP] = "threadsPerWarp",
+	[G_CLOCK] = "clockRate",
+	[G_UUID] = "uuid",
+};
+
+/* "GPU-01234567-89ab-..." with or without the word. Another text is no uuid. */
+static void read_uuid(const char *text, size_t len, uint8_t uuid[16])
+{
+	static const char hex[] = "0123456789abcdef";
+	const char *digit;
+	uint8_t got[16] = {0};
+	unsigned n = 0;
+	size_t i = len > 4 && !memcmp(text, "GPU-", 4) ? 4 : 0;
+
+	for (; i < len && n <= 32; i++) {
+		digit = text[i] && text[i] != '-' ? strchr(hex, text[i] | 0x20) : NULL;
+		if (!digit && text[i] != '-')
+			return;
+		if (digit && n < 32)
+			got[n / 2] |= (uint8_t)((digit - hex) << (n % 2 ? 0 : 4));
+		n += digit != NULL;
+	}
+	if (n == 32)
+		memcpy(uuid, got, sizeof(got));
+}
 
 static int take_gpu(void *ctx, const struct db_row *row)
 {
 	struct nsys *n = ctx;
-	size_t len;
-	const char *name = cupti_text(&n->c, row, G_NAME, &len);
-	const struct mxbpf_gpu_device d = {
-		.h = {.kind = MXBPF_GPU_DEVICE, .size = sizeof(d)},
+	size_t len, uuid_len;
+	const char *name = cupti_text(&n->c, row, G_NAME, &len), *uuid;
+	struct mxbpf_gpu_device *d = &n->gpus[n->ngpus];
+
+	if (n->ngpus == GPUS_MAX)
+		return 0;
+	n->ngpus++;
+	*d = (struct mxbpf_gpu_device){
+		.h = {.kind = MXBPF_GPU_DEVICE, .size = sizeof(*d)},
 		.name_id = sink_name(n->c.s, MXBPF_NAME_SPAN, name, len),
 		.memory_bytes = db_u64(row, G_MEMORY),
 		.device = (uint32_t)db_u64(row, G_ID),
@@ -268,8 +302,39 @@ static int take_gpu(void *ctx, const struct db_row *row)
 		.warp = (uint32_t)db_u64(row, G_WARP),
 		.clock_khz = (uint32_t)(db_u64(row, G_CLOCK) / 1000),
 	};
+	uuid = cupti_text(&n->c, row, G_UUID, &uuid_len);
+	read_uuid(uuid, uuid_len, d->uuid);
+	memcpy(d->whole_uuid, d->uuid, sizeof(d->uuid));
+	return 0;
+}
 
+/* A process may number its devices otherwise than the machine does. */
+static int take_cuda_device(void *ctx, const struct db_row *row)
+{
+	struct nsys *n = ctx;
+	const uint32_t gpu = (uint32_t)db_u64(row, 0);
+	struct mxbpf_gpu_device d;
+	unsigned i;
+
+	for (i = 0; i < n->ngpus && n->gpus[i].device != gpu; i++)
+		;
+	if (i == n->ngpus)
+		return 0;
+	n->numbered = true;
+	d = n->gpus[i];
+	d.device = (uint32_t)db_u64(row, 1);
+	d.h.tgid = (uint32_t)db_u64(row, 2) & MDL_PID_MASK;
 	return sink_put(n->c.s, &d.h);
+}
+
+static int put_gpus(struct nsys *n)
+{
+	unsigned i;
+	int err = 0;
+
+	for (i = 0; i < n->ngpus && !err && !n->numbered; i++)
+		err = sink_put(n->c.s, &n->gpus[i].h);
+	return err;
 }
 
 static int take_thread(void *ctx, const struct db_row *row)
@@ -371,6 +436,7 @@ static const struct {
 		{"PROCESSES", LIST("globalPid", "pid", "name"), take_process},
 		{"TARGET_INFO_SYSTEM_ENV", LIST("name", "value"), take_environment},
 		{"TARGET_INFO_GPU", gpu_columns, G_COLUMNS, take_gpu},
+		{"TARGET_INFO_CUDA_DEVICE", LIST("gpuId", "cudaId", "pid"), take_cuda_device},
 		{"ThreadNames", LIST("globalTid", "nameId"), take_thread},
 		{"DIAGNOSTIC_EVENT", LIST("severity", "text"), take_diagnostic},
 		{"NVTX_EVENTS", nvtx_columns, N_COLUMNS, take_nvtx_word},
@@ -392,7 +458,7 @@ static int read_before(struct nsys *n, struct err *e)
 		err = err > 0 ? 0 : err;
 	}
 	n->c.base_ns = n->utc_ns;
-	return err;
+	return err ? err : put_gpus(n);
 }
 
 static int read_events(struct nsys *n, struct err *e)
