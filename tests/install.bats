@@ -67,7 +67,7 @@ load helpers
 	local all=(PKG_CONFIG=none CC=none CLANG=none BPFTOOL=none) line
 	run env PKG_CONFIG=false make -C "$REPO" --no-print-directory O="$BATS_TEST_TMPDIR/none" all
 	[[ $status != 0 ]]
-	expect_re 'packages are missing; install them: sudo apt-get install libbpf-dev .* libmicrohttpd-dev\.' "$output"
+	expect_re 'packages are missing; install them: sudo apt-get install libbpf-dev .* libmicrohttpd-dev libyajl-dev libsqlite3-dev\.' "$output"
 	run make -C "$REPO" --no-print-directory O="$BATS_TEST_TMPDIR/none" "${all[@]}" all
 	line=$(sed -n 's/.*install them: \(.*\)\.  Stop\.$/\1/p' <<<"$output")
 	[[ -n $line ]]
