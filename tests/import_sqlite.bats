@@ -54,9 +54,31 @@ fails() {
 	grep -q '(python3), from a trace of Nsight Systems' text
 }
 
+@test "Processes of one database use the same correlation numbers, and keep their own kernels" {
+	python3 - <<-'END'
+		import sqlite3
+		db = sqlite3.connect('two.sqlite')
+		db.execute('CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, eventType INTEGER, text TEXT, globalTid INTEGER)')
+		db.execute('CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, end INTEGER, globalTid INTEGER, correlationId INTEGER, nameId INTEGER)')
+		db.execute('CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, correlationId INTEGER, globalPid INTEGER, shortName INTEGER)')
+		db.execute('CREATE TABLE StringIds (id INTEGER, value TEXT)') # without a key, as tools write that copy tables
+		db.executemany('INSERT INTO StringIds VALUES (?, ?)', [(1, 'cudaLaunchKernel_v7000'), (100, 'k100'), (200, 'k200')])
+		for pid in (100, 200):
+		    for i in range(3):
+		        at, thread = 1000 + i * 10000, pid << 24 | pid + 1
+		        db.execute('INSERT INTO NVTX_EVENTS VALUES (?, ?, 59, ?, ?)', (at, at + 5000, 'aten::mm%d' % pid, thread))
+		        db.execute('INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, ?, ?, 1)', (at + 1000, at + 2000, thread, i + 1))
+		        db.execute('INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?, ?, ?, ?)', (at + 3000, at + 3000 + pid, i + 1, pid << 24, pid))
+		db.commit()
+		db.execute('PRAGMA journal_mode = WAL')
+	END
+	json two.sqlite | jq -e '.gpu.operators | map([.name, .kernels, .gpu_self_ns]) | sort == [["aten::mm100", 3, 300], ["aten::mm200", 3, 600]]'
+	json two.sqlite | jq -e '.gpu.kernels | map([.name, .count, .unlaunched]) | sort == [["k100", 3, 0], ["k200", 3, 0]]'
+}
+
 @test "Backward nodes of Nsight Systems are joined with the operators that created them" {
 	"$MXBPF" report --backward "$d/old.sqlite" >text
-	grep -E '^aten::addmm +3 ' text | grep -q 18.0us
+	grep -qE '^aten::addmm +3 18.0 us +18.0 us ' text
 }
 
 @test "A database of nvprof gives the table of load_nvprof: each range, its calls, its times, and its kernels" {
@@ -99,6 +121,11 @@ fails() {
 		db = sqlite3.connect('empty.sqlite')
 		db.execute('CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)')
 		db.commit()
+		# A computed column is not computed.
+		db = sqlite3.connect('computed.sqlite')
+		db.execute('CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER AS (length(hex(zeroblob(100000000)))))')
+		db.executemany('INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL(start, end) VALUES (?, ?)', [(i, i + 1) for i in range(1, 1000)])
+		db.commit()
 		data = open('empty.sqlite', 'rb').read()
 		open('zero.sqlite', 'wb').write(data[:100] + bytes(len(data) - 100))
 	END
@@ -109,5 +136,19 @@ fails() {
 	fails 'no events' empty.sqlite
 	fails 'truncated: it has 20000 of' cut.sqlite
 	fails 'truncated: it has 20000 of' cut.nvvp
+	json computed.sqlite | jq -e '.gpu.kernels[0].count == 999'
 	fails '.' zero.sqlite
+	python3 - "$d/new.sqlite" <<-'END'
+		import random, sys
+		whole, random = open(sys.argv[1], 'rb').read(), random.Random(7)
+		for i in range(40):
+		    data = bytearray(whole)
+		    for n in range(random.choice((1, 4, 40))):
+		        data[random.randrange(len(data))] = random.randrange(256)
+		    open('bad-%d.sqlite' % i, 'wb').write(data)
+	END
+	for f in bad-*.sqlite; do
+		run timeout 20 "$MXBPF" report "$f"
+		[[ $status -le 1 ]]
+	done
 }

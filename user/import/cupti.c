@@ -165,7 +165,8 @@ static uint64_t kernel_name(struct cupti *c, const struct db_row *row)
 		text = cupti_text(c, row, from[i], &len);
 	}
 	readable = text && len > 2 && !memcmp(text, "_Z", 2) ? demangle(text) : NULL;
-	id = readable ? name_text(c, readable) : sink_name(c->s, MXBPF_NAME_SPAN, text, text ? len : 0);
+	id = readable || !text ? name_text(c, readable ? readable : "unknown kernel")
+			       : sink_name(c->s, MXBPF_NAME_SPAN, text, len);
 	free(readable);
 	known = number && c->kernels.len < KERNELS_MAX ? hash_put(&c->kernels, (uint64_t)number, 0) : NULL;
 	if (known)

@@ -48,7 +48,10 @@ bool db_is(const void *head, size_t n)
 /* Tables are read, and nothing else is done. */
 static int authorize(void *ctx, int action, const char *a, const char *b, const char *c, const char *from)
 {
-	return (action == SQLITE_SELECT || action == SQLITE_READ) && !from ? SQLITE_OK : SQLITE_DENY;
+	const bool reads = action == SQLITE_SELECT || action == SQLITE_READ ||
+			   (action == SQLITE_PRAGMA && !strcmp(a, "table_info"));
+
+	return reads && !from ? SQLITE_OK : SQLITE_DENY;
 }
 
 static int db_progress(void *ctx)
@@ -193,21 +196,24 @@ bool db_fd_has(int fd, const char *table)
 	return has;
 }
 
-/* Finds which of a table's columns are the wanted ones. */
+/* Finds which of a table's columns are the wanted ones. Computed columns are not listed. */
 static int db_columns(struct db *db, const char *table, const char *const *columns, unsigned n, int *at)
 {
 	sqlite3_stmt *stmt = NULL;
-	char *sql = sqlite3_mprintf("SELECT * FROM \"%w\"", table);
-	int rc = sql ? sqlite3_prepare_v2(db->sqlite, sql, -1, &stmt, NULL) : SQLITE_NOMEM, i;
+	char *sql = sqlite3_mprintf("PRAGMA table_info(\"%w\")", table);
+	int rc = sql ? sqlite3_prepare_v2(db->sqlite, sql, -1, &stmt, NULL) : SQLITE_NOMEM;
+	const char *name;
 	unsigned want;
 
 	sqlite3_free(sql);
 	for (want = 0; want < n; want++)
 		at[want] = -1;
-	for (i = 0; rc == SQLITE_OK && i < sqlite3_column_count(stmt); i++)
-		for (want = 0; want < n; want++)
-			if (!sqlite3_stricmp(sqlite3_column_name(stmt, i), columns[want]))
-				at[want] = i;
+	while (rc == SQLITE_OK && sqlite3_step(stmt) == SQLITE_ROW) {
+		name = (const char *)sqlite3_column_text(stmt, 1);
+		for (want = 0; name && want < n; want++)
+			if (!sqlite3_stricmp(name, columns[want]))
+				at[want] = 1;
+	}
 	sqlite3_finalize(stmt);
 	return rc == SQLITE_OK ? 0 : -EINVAL;
 }
@@ -317,12 +323,13 @@ uint64_t db_u64(const struct db_row *row, unsigned column)
 
 int db_texts(struct db *db, const char *table, const char *id, const char *value, struct err *e)
 {
+	const char *const columns[] = {id, value};
+	int rc, at[2];
 	char *sql;
-	int rc;
 
-	if (!db_has(db, table))
+	if (!db_has(db, table) || db_columns(db, table, columns, 2, at) || at[0] < 0 || at[1] < 0)
 		return 0;
-	sql = sqlite3_mprintf("SELECT \"%w\" FROM \"%w\" WHERE \"%w\" = ?1", value, table, id);
+	sql = sqlite3_mprintf("SELECT \"%w\" FROM \"%w\" NOT INDEXED WHERE \"%w\" = ?1", value, table, id);
 	rc = sql ? sqlite3_prepare_v2(db->sqlite, sql, -1, &db->text_of, NULL) : SQLITE_NOMEM;
 	sqlite3_free(sql);
 	return rc == SQLITE_OK ? 0 : db_fail(db, e);
