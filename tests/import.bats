@@ -55,7 +55,7 @@ same_tables() {
 	json back.json | jq -S '[.tables[][] | {name, count} | select(.name != "ProfilerStep*")] | sort' | diff there - >/dev/null
 }
 
-# What the trace in the tree says is in its text: four iterations of 900 us, and two kernels, a copy and a memset in each.
+# tests/import/gpu.json has four iterations of 900 us. Each launches two kernels, a copy and a memset.
 @test "Kernels, launches, copies, waits, memory, ranks and iterations of a trace are those of its events" {
 	json "$gpu" >got.json
 	jq -e '.gpu.kernels | map({name, count, total_ns, registers}) == [
@@ -73,6 +73,8 @@ same_tables() {
 
 @test "What a trace does not say is said once, and is no zero" {
 	"$MXBPF" report "$gpu" >text
+	grep -q 'Iterations: each ends with a step of the profiler' text
+	grep -q 'next: sudo mxbpf .*--pid PID' text
 	[[ $(grep -c 'does not say when threads waited' text) == 1 ]]
 	run ! grep -Eq 'on cpu|run queue|0 context switches' text
 	json "$gpu" | jq -e '.tables.operator | .[0] | (.on_cpu_ns // null) == null'

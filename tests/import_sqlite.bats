@@ -152,3 +152,17 @@ fails() {
 		[[ $status -le 1 ]]
 	done
 }
+
+@test "A range whose name has no list of sizes where one should be has none, and the others have theirs" {
+	cp "$d/old.sqlite" odd.sqlite
+	python3 - <<-'END'
+		import sqlite3
+		db = sqlite3.connect('odd.sqlite')
+		names = [n for n, in db.execute("SELECT DISTINCT text FROM NVTX_EVENTS WHERE text LIKE 'aten::%sizes%'")]
+		assert names, names
+		db.execute("""UPDATE NVTX_EVENTS SET text = 'aten::addmm, seq = 1, sizes = [</script>"x, {]' WHERE text = ?""", names[:1])
+		db.commit()
+	END
+	"$MXBPF" report --by shape odd.sqlite -f json >odd.json
+	jq -e '[.tables.operator[] | select(.name == "aten::addmm")] | map(.shapes) | sort == [[], [[2, 3], [3, 4]]]' odd.json
+}

@@ -59,17 +59,13 @@ seed_fuzz_views() {
 	END
 }
 
-# A trace of every kind of event, plain, compressed, cut, and as a list.
-seed_fuzz_kineto() {
+# A trace of every kind of event, plain, compressed, cut, and as a list; databases of old and new versions.
+seed_fuzz_import() {
 	cp tests/import/gpu.json "$1/seed-plain"
 	gzip -9 -n -c tests/import/gpu.json >"$1/seed-gzip"
 	head -c 1500 tests/import/gpu.json >"$1/seed-cut"
 	jq -c .traceEvents tests/import/gpu.json >"$1/seed-list"
 	sed 's/"ts": [0-9.]*/"ts": NaN/; s/gpu/\\xff/; s/"stream"/"str\tm"/' tests/import/gpu.json >"$1/seed-no-json"
-}
-
-# Databases of old and new versions of both profilers.
-seed_fuzz_nsys() {
 	local version
 	for version in old new; do
 		python3 tests/import/make_nsys.py $version "$1/seed-nsys-$version"

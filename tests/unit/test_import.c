@@ -265,6 +265,27 @@ static void self_times_memory_and_stacks_follow_from_nesting(void)
 	nest_free(n);
 }
 
+static void threads_and_overlaps_beyond_the_limits_are_counted(void)
+{
+	struct nested t = {0};
+	const struct nest_out out = {see_batch, see_stack, &t};
+	struct nest *n = nest_new(&out);
+	struct mxbpf_span s;
+	uint32_t i;
+
+	for (i = 0; i < 65536 + 3; i++) {
+		s = span(i + 1, 1000, 10, 10);
+		CHECK(!nest_put(n, &s.h));
+	}
+	CHECK(nest_lost(n) == 3);
+	for (i = 0; i <= 65536 + 3; i++) { /* each of them ends after the one around it */
+		s = span(1, 2000 + i, 1000000 + i, 10);
+		CHECK(!nest_put(n, &s.h));
+	}
+	CHECK(nest_lost(n) >= 3 + 3 && !nest_end(n));
+	nest_free(n);
+}
+
 int main(void)
 {
 	TEST("what profilers write for JSON becomes JSON, wherever a piece of the file ends")
@@ -281,5 +302,7 @@ int main(void)
 	more_records_than_memory_holds_are_sorted();
 	TEST("self times, memory and stacks follow from nesting, and a span that overlaps another is nested in none")
 	self_times_memory_and_stacks_follow_from_nesting();
+	TEST("spans of threads beyond the limit, and overlaps beyond theirs, count as lost")
+	threads_and_overlaps_beyond_the_limits_are_counted();
 	return unit_end();
 }

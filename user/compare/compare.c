@@ -180,8 +180,6 @@ static int by_importance(const void *va, const void *vb)
  * Profilers differ in which calls they count, and in what they add to a call: a row that only one side has says nothing
  * of the job, and neither does a small difference in each call. Returns false if the row is not to be shown.
  */
-#define PROFILER_NS 3000 /* that a profiler adds to a call at most; torch.profiler adds 0.3 to 2 us */
-
 static bool keep_mixed(struct cmp_row *row, double calls)
 {
 	const bool whole = row->kind == CMP_ITERATION || row->kind == CMP_PART;
@@ -189,7 +187,8 @@ static bool keep_mixed(struct cmp_row *row, double calls)
 
 	if (row->verdict == CMP_NEW || row->verdict == CMP_GONE || !row->value[CMP_A] || !row->value[CMP_B])
 		return false;
-	if (row->recalled || (row->kind != CMP_MEMORY && distance(row) < PROFILER_NS * (whole ? calls : own)))
+	if (row->recalled ||
+	    (row->kind != CMP_MEMORY && distance(row) < CMP_PROFILER_US * 1000 * (whole ? calls : own)))
 		row->verdict = CMP_NOISE;
 	row->recalled = false;
 	return true;
@@ -383,6 +382,7 @@ static void sum_up(const struct cmp_sides *of, struct cmp_result *r)
 		for (i = 0; i < of->n[side]; i++) {
 			x = &of->run[side][i].x;
 			r->mixed |= strcmp(profiler_of(of, side, i), profiler_of(of, CMP_A, 0)) != 0;
+			r->traced |= of->run[side][i].s->profiler != NULL;
 			r->iterations &= x->iterations;
 			r->events &= x->events;
 			r->sums |= x->sums;

@@ -217,9 +217,11 @@ static void html_put_rows(struct out *out, const struct cmp_result *r, unsigned 
 	size_t i, shown = 0, left = 0;
 
 	begin_section(out, r->iterations ? "Per iteration, side by side" : "Per slice of time, side by side");
-	page_markup(out,
-		    "<p class=\"help\">~: not certain. A certain change is larger than the noise in all rows together. "
-		    "Times are without profiling overhead and without waiting for a CPU.</p>\n");
+	page_markup(
+		out,
+		"<p class=\"help\">~: not certain. A certain change is larger than the noise in all rows together. ");
+	page_markup(out, cmp_about_times(r));
+	page_markup(out, "</p>\n");
 	BEGIN_TABLE(out, heads);
 	for (i = 0; i < buf_count(&r->rows, *row); i++) {
 		row = buf_at(&r->rows, struct cmp_row, i);

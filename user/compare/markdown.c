@@ -175,8 +175,8 @@ int cmp_put_markdown(struct out *out, const struct cmp_result *r, const struct c
 	put_differences(out, r);
 	out_printf(out,
 		   "\nA change is certain if noise makes one that large in less than %g%% of the cases, in all rows "
-		   "together. Times are without profiling overhead%s.\n",
-		   100 * CMP_LEVEL, r->sums ? "" : " and without waiting for a CPU");
+		   "together. %s\n",
+		   100 * CMP_LEVEL, cmp_about_times(r));
 	put_losses(out, of);
 	cmp_put_notes(out, r, of);
 	return 0;

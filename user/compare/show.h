@@ -46,6 +46,8 @@ void cmp_sentence(const struct cmp_result *r, unsigned nr, struct buf *b);
 void cmp_put_common(struct out *out, const struct cmp_result *r);
 /* Lines: of how many iterations all this is, the one of cmp_put_common(), and what is missing. */
 void cmp_put_notes(struct out *out, const struct cmp_result *r, const struct cmp_sides *of);
+/* A sentence: what the times contain. */
+const char *cmp_about_times(const struct cmp_result *r);
 /* "+5.0%" */
 const char *cmp_percent(double share, char buf[24]);
 /* A text in a column of NAME_COLUMNS or more, shortened at its end if it is longer. */

@@ -314,6 +314,15 @@ size_t cmp_each_row(const struct cmp_result *r, unsigned top, void (*fn)(void *,
 	return left;
 }
 
+const char *cmp_about_times(const struct cmp_result *r)
+{
+	if (r->traced)
+		return r->mixed ? "Times of traces contain what their profilers cost, and those of mxbpf do not."
+				: "Times contain what the profiler cost.";
+	return r->sums ? "Times are without profiling overhead."
+		       : "Times are without profiling overhead and without waiting for a CPU.";
+}
+
 static void text_put_table(struct out *out, const struct cmp_result *r, unsigned top)
 {
 	size_t left;
@@ -323,9 +332,8 @@ static void text_put_table(struct out *out, const struct cmp_result *r, unsigned
 	left = cmp_each_row(r, top, text_put_row, out);
 	if (left)
 		out_printf(out, "%zu more rows (--top 0 shows all)\n", left);
-	out_puts(out, "\n~: not certain. A certain change is larger than the noise in all rows together.\n"
-		      "Times are without profiling overhead");
-	out_puts(out, r->sums ? ".\n" : " and without waiting for a CPU.\n");
+	out_printf(out, "\n~: not certain. A certain change is larger than the noise in all rows together.\n%s\n",
+		   cmp_about_times(r));
 }
 
 static void put_findings(struct out *out, const struct cmp_result *r)
@@ -383,9 +391,11 @@ void cmp_put_notes(struct out *out, const struct cmp_result *r, const struct cmp
 			   of->n[CMP_B]);
 	cmp_put_common(out, r);
 	if (r->mixed)
-		out_puts(out,
-			 "Different profilers made them: calls that only one counts are left out, and a difference of "
-			 "less than 3 us in each call is not certain.\n");
+		out_printf(
+			out,
+			"Different profilers made them: calls that only one counts are left out, and a difference of "
+			"less than %d us in each call is not certain.\n",
+			CMP_PROFILER_US);
 	if (!r->events)
 		out_puts(out, "A recording has no single calls, so there are no rows of operators.\n");
 	if (r->left_out)

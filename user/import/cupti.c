@@ -9,6 +9,7 @@
 #include "adapter/adapter.h"
 #include "base/demangle.h"
 #include "mxbpf_config.h"
+#include "source/gpu_words.h"
 
 #define KERNELS_MAX 65536 /* readable names that are kept */
 
@@ -44,7 +45,7 @@ enum column {
 	COLUMNS,
 };
 
-/* Of Nsight Systems and of nvprof together: what a table does not have is unknown. */
+/* The columns of both profilers. A column that a table does not have is unknown. */
 static const char *const columns[COLUMNS] = {
 	[START] = "start",
 	[END] = "end",
@@ -122,15 +123,9 @@ uint32_t cupti_tid(uint64_t id)
 
 /* ---- work of devices */
 
-static const char *const memories[] = {"Unknown", "Pageable", "Pinned",	       "Device",
-				       "Array",	  "Managed",  "Device Static", "Managed Static"};
-static const char *const copies[] = {"Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD",
-				     "DtoA",	"DtoD", "HtoH", "PtoP", "HtoD", "DtoH", "DtoD"};
-static const char *const syncs[] = {"Synchronize", "Event Synchronize", "Stream Wait Event", "Stream Synchronize",
-				    "Context Synchronize"};
-#define COUNT(list)    (sizeof(list) / sizeof((list)[0]))
-#define WORD(words, i) ((words)[(i) < COUNT(words) ? (i) : 0u])
-#define UNIFIED_FIRST  11 /* copies from here on are those of unified memory, which no call asked for */
+#define COUNT(list)   (sizeof(list) / sizeof((list)[0]))
+#define UNIFIED_FIRST 11 /* copies from here on are those of unified memory, which no call asked for */
+static const char *const unified[] = {"Unified memory HtoD", "Unified memory DtoH", "Unified memory DtoD"};
 
 /* Nsight Systems numbers the kinds of memory from 0 on. */
 static uint8_t memory_of(const struct cupti *c, const struct db_row *row, unsigned column)
@@ -139,8 +134,7 @@ static uint8_t memory_of(const struct cupti *c, const struct db_row *row, unsign
 
 	if (!db_int(row, column, &kind))
 		return 0;
-	kind += c->nsys;
-	return kind > 0 && kind < (int64_t)COUNT(memories) ? (uint8_t)kind : 0;
+	return (uint8_t)gpu_known(gpu_memories, (uint64_t)kind + c->nsys);
 }
 
 static uint64_t name_text(struct cupti *c, const char *text)
@@ -230,21 +224,19 @@ static int take_copy(void *ctx, const struct db_row *row)
 {
 	struct cupti *c = ctx;
 	struct mxbpf_activity a;
+	char text[GPU_NAME_BYTES];
 	uint64_t kind;
-	char text[96];
 
 	if (!activity_of(c, row, MXBPF_ACTIVITY_COPY, &a))
 		return 0;
 	kind = db_u64(row, COPY);
-	a.copy = kind < UNIFIED_FIRST ? (uint8_t)kind : 0;
+	a.copy = (uint8_t)gpu_known(gpu_copies, kind);
 	a.from = memory_of(c, row, FROM);
 	a.to = memory_of(c, row, TO);
-	if (kind >= UNIFIED_FIRST && kind < COUNT(copies))
-		snprintf(text, sizeof(text), "Unified memory %s", copies[kind]);
-	else
-		snprintf(text, sizeof(text), "Memcpy %s (%s -> %s)", WORD(copies, kind), WORD(memories, a.from),
-			 WORD(memories, a.to));
-	a.name_id = name_text(c, text);
+	gpu_copy_name(text, a.copy, a.from, a.to);
+	a.name_id = name_text(c, kind >= UNIFIED_FIRST && kind - UNIFIED_FIRST < COUNT(unified)
+					 ? unified[kind - UNIFIED_FIRST]
+					 : text);
 	return sink_put(c->s, &a.h);
 }
 
@@ -252,12 +244,12 @@ static int take_set(void *ctx, const struct db_row *row)
 {
 	struct cupti *c = ctx;
 	struct mxbpf_activity a;
-	char text[96];
+	char text[GPU_NAME_BYTES];
 
 	if (!activity_of(c, row, MXBPF_ACTIVITY_SET, &a))
 		return 0;
 	a.to = memory_of(c, row, SET_IN);
-	snprintf(text, sizeof(text), "Memset (%s)", WORD(memories, a.to));
+	gpu_set_name(text, a.to);
 	a.name_id = name_text(c, text);
 	return sink_put(c->s, &a.h);
 }
@@ -266,13 +258,11 @@ static int take_sync(void *ctx, const struct db_row *row)
 {
 	struct cupti *c = ctx;
 	struct mxbpf_activity a;
-	uint64_t type;
 
 	if (!activity_of(c, row, MXBPF_ACTIVITY_SYNC, &a))
 		return 0;
-	type = db_u64(row, c->nsys ? SYNC_OF_NSYS : SYNC);
-	a.sync_type = type < COUNT(syncs) ? (uint8_t)type : 0;
-	a.name_id = name_text(c, WORD(syncs, a.sync_type));
+	a.sync_type = (uint8_t)gpu_known(gpu_syncs, db_u64(row, c->nsys ? SYNC_OF_NSYS : SYNC));
+	a.name_id = name_text(c, gpu_syncs[a.sync_type]);
 	a.domain = MXBPF_DOMAIN_NONE; /* the call of the same correlation waited; it launched nothing */
 	a.edge_id = 0;
 	return sink_put(c->s, &a.h);
@@ -322,27 +312,15 @@ int cupti_call(struct cupti *c, struct mxbpf_span *call, const char *name, size_
 int cupti_describe(struct cupti *c)
 {
 	struct mdl_session *s = sink_about(c->s);
-	const struct adp *a = &adapter_pytorch;
-	unsigned i;
 
 	if (c->untimed)
 		sink_lost(c->s, c->untimed);
 	s->details = (c->shapes ? MXBPF_DETAIL_ARGS : 0) | (c->numbers ? MXBPF_DETAIL_SEQ : 0);
-	s->class_title[MXBPF_CLASS_OPERATOR] = strdup(c->operators ? a->class_title[MXBPF_CLASS_OPERATOR] : "range");
-	s->class_title[MXBPF_CLASS_CUDA] = strdup("CUDA call");
 	s->class_title[MXBPF_CLASS_EVENT] = strdup("NVTX range");
-	s->trace_form = strdup(c->operators ? a->trace_form : "");
-	if (!s->class_title[MXBPF_CLASS_OPERATOR] || !s->class_title[MXBPF_CLASS_CUDA] ||
-	    !s->class_title[MXBPF_CLASS_EVENT] || !s->trace_form)
+	s->class_title[MXBPF_CLASS_OPERATOR] = c->operators ? NULL : strdup("range");
+	if (!s->class_title[MXBPF_CLASS_EVENT] || (!c->operators && !s->class_title[MXBPF_CLASS_OPERATOR]))
 		return -ENOMEM;
-	s->devices = c->operators ? calloc(a->ndevices, sizeof(*s->devices)) : NULL;
-	s->libs = c->operators ? calloc(1, sizeof(*s->libs)) : NULL;
-	if (s->libs)
-		s->libs[s->nlibs++] = (struct mdl_lib){strdup(""), strdup(""), strdup(a->title)};
-	for (i = 0; s->devices && i < a->ndevices; i++)
-		s->devices[s->ndevices++] =
-			(struct mdl_device){a->devices[i].type, a->devices[i].numbered, strdup(a->devices[i].name)};
-	return 0;
+	return sink_runtime(c->s, c->operators ? &adapter_pytorch : NULL);
 }
 
 void cupti_fini(struct cupti *c)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the databases of Nsight Systems and of nvprof share: both have tables of CUPTI's records, and ranges of NVTX.
+ * The parts that databases of Nsight Systems and of nvprof have in common: tables of CUPTI's records, and ranges of
+ * NVTX.
  */
 #ifndef IMPORT_CUPTI_H
 #define IMPORT_CUPTI_H

@@ -6,35 +6,27 @@
 #include <string.h>
 
 #include "import/cupti.h"
+#include "import/json.h"
 #include "mxbpf_mark.h"
+#include "mxbpf_name.h"
 
 #define SEQ   ", seq = "
 #define OP_ID ", op_id = "
 #define SIZES ", sizes = "
 #define NODE  "Backward"
 
-struct text {
-	const char *at; /* NULL: it is not there */
-	size_t len;
-};
-
-static struct text behind(struct text t, const char *words)
+static struct json_text behind(struct json_text t, const char *words)
 {
 	const char *at = t.len ? memmem(t.at, t.len, words, strlen(words)) : NULL;
 
 	if (!at)
-		return (struct text){NULL, 0};
+		return (struct json_text){NULL, 0};
 	at += strlen(words);
-	return (struct text){at, (size_t)(t.at + t.len - at)};
-}
-
-static bool begins_with(struct text t, const char *words)
-{
-	return t.len >= strlen(words) && !memcmp(t.at, words, strlen(words));
+	return (struct json_text){at, (size_t)(t.at + t.len - at)};
 }
 
 /* Returns whether a name ends with "Backward" and digits, as "MmBackward0" does. */
-static bool names_node(struct text t)
+static bool names_node(struct json_text t)
 {
 	while (t.len && t.at[t.len - 1] >= '0' && t.at[t.len - 1] <= '9')
 		t.len--;
@@ -42,7 +34,7 @@ static bool names_node(struct text t)
 }
 
 /* The name alone: what stands before the first of the numbers. */
-static struct text name_in(struct text t)
+static struct json_text name_in(struct json_text t)
 {
 	static const char *const words[] = {SEQ, OP_ID, SIZES};
 	const char *at;
@@ -55,30 +47,34 @@ static struct text name_in(struct text t)
 	return t;
 }
 
-static bool names_operator(struct text whole, struct text name)
+static bool names_operator(struct json_text whole, struct json_text name)
 {
-	return name.len < whole.len || begins_with(name, "aten::") || begins_with(name, "autograd::") ||
-	       begins_with(name, "c10d::");
+	return name.len < whole.len || json_begins(name, "aten::") || json_begins(name, "autograd::") ||
+	       json_begins(name, "c10d::");
 }
 
-/* "[[2, 3], []], input_op_ids = ..." up to the bracket that closes the first. */
-static struct text list_in(struct text t)
+/*
+ * Appends the list at the start of "[[2, 3], []], input_op_ids = ..." without blanks. Returns false if there is none, or
+ * no memory. Outputs check that it is a list of numbers: a program can give its ranges any name.
+ */
+static bool put_list(struct buf *to, struct json_text t)
 {
 	size_t i, depth = 0;
 
 	for (i = 0; i < t.len; i++) {
+		if (t.at[i] != ' ' && buf_put(to, &t.at[i], 1))
+			return false;
 		depth += t.at[i] == '[';
 		depth -= depth && t.at[i] == ']';
 		if (!depth)
-			break;
+			return t.at[i] == ']';
 	}
-	t.len = i < t.len && t.at[i] == ']' ? i + 1 : 0;
-	return t;
+	return false;
 }
 
-static bool seq_of(struct text whole, uint64_t *nr)
+static bool seq_of(struct json_text whole, uint64_t *nr)
 {
-	const struct text t = behind(whole, SEQ);
+	const struct json_text t = behind(whole, SEQ);
 	size_t i;
 
 	*nr = 0;
@@ -88,20 +84,19 @@ static bool seq_of(struct text whole, uint64_t *nr)
 }
 
 /* Three lines of JSON, as mxbpf keeps arguments: sizes, types, strides. */
-static uint64_t sizes_of(struct cupti *c, struct text whole)
+static uint64_t sizes_of(struct cupti *c, struct json_text whole)
 {
-	const struct text sizes = list_in(behind(whole, SIZES));
-
 	c->text.len = 0;
-	if (!sizes.len || buf_put(&c->text, sizes.at, sizes.len) || buf_put(&c->text, "\n[]\n[]", 6))
+	if (!put_list(&c->text, behind(whole, SIZES)) || buf_put(&c->text, "\n[]\n[]", 6) ||
+	    c->text.len > MXBPF_TEXT_BYTES_MAX)
 		return 0;
 	c->shapes = true;
 	return sink_name(c->s, MXBPF_NAME_ARGS, c->text.data, c->text.len);
 }
 
-static int take_operator(struct cupti *c, const struct cupti_range *r, struct text whole, struct text name)
+static int take_operator(struct cupti *c, const struct cupti_range *r, struct json_text whole, struct json_text name)
 {
-	const struct text shown = r->whole ? whole : name;
+	const struct json_text shown = r->whole ? whole : name;
 	struct mxbpf_span span = sink_span(r->tgid, r->tid, r->start_ns, r->dur_ns,
 					   sink_name(c->s, MXBPF_NAME_SPAN, shown.at, shown.len), MXBPF_CLASS_OPERATOR);
 	uint64_t nr;
@@ -109,7 +104,7 @@ static int take_operator(struct cupti *c, const struct cupti_range *r, struct te
 	span.flags = r->apart ? MXBPF_SPAN_ASYNC : 0;
 	span.args_id = sizes_of(c, whole);
 	/* The engine's own range around a node has the number of the node, and no operator made it. */
-	if (seq_of(whole, &nr) && !begins_with(name, "autograd::")) {
+	if (seq_of(whole, &nr) && !json_begins(name, "autograd::")) {
 		c->numbers = true;
 		span.seq = MXBPF_SEQ(0, nr);
 		span.flags |= MXBPF_SPAN_SEQ | (names_node(name) ? MXBPF_SPAN_BACKWARD : 0);
@@ -145,7 +140,7 @@ static struct mxbpf_range start_of(struct cupti *c, const struct cupti_range *r,
 
 int cupti_range(struct cupti *c, const struct cupti_range *r)
 {
-	const struct text whole = {r->text, r->len}, name = name_in(whole);
+	const struct json_text whole = {r->text, r->len}, name = name_in(whole);
 	struct mxbpf_span span;
 	struct mxbpf_range start;
 	uint64_t id;

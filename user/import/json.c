@@ -309,6 +309,7 @@ static int on_string(void *ctx, const unsigned char *text, size_t len)
 
 static int on_key(void *ctx, const unsigned char *text, size_t len)
 {
+	const struct json_text key = {(const char *)text, len};
 	struct reader *r = ctx;
 
 	if (r->capture) {
@@ -316,8 +317,8 @@ static int on_key(void *ctx, const unsigned char *text, size_t len)
 		add_quoted(r, text, len);
 		return add(r, ":", 1);
 	}
-	r->key_is_list = r->depth == 1 && len == 11 && !memcmp(text, "traceEvents", 11);
-	r->key_is_args = r->list && !r->args && len == 4 && !memcmp(text, "args", 4);
+	r->key_is_list = r->depth == 1 && json_is(key, "traceEvents");
+	r->key_is_args = r->list && !r->args && json_is(key, "args");
 	r->now = (struct place_arg){0};
 	return keep(r, &r->now.key, text, len);
 }
@@ -419,7 +420,7 @@ static const yajl_callbacks callbacks = {
 
 /* ---- the file */
 
-/* What the library says has the text of the file, so only its first line is taken. */
+/* The library adds text of the file to its message, in further lines, which are left out. */
 static void say_bad(const struct reader *r, yajl_handle y, const char *text, size_t len)
 {
 	unsigned char *why = yajl_get_error(y, 0, (const unsigned char *)text, len);

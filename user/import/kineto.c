@@ -11,8 +11,6 @@
 
 #include "adapter/adapter.h"
 #include "base/buf.h"
-#include "base/fmt.h"
-#include "base/hash.h"
 #include "base/json_read.h"
 #include "import/json.h"
 #include "import/nest.h"
@@ -21,13 +19,13 @@
 #include "mxbpf_memory.h"
 #include "mxbpf_name.h"
 #include "mxbpf_step.h"
-
-#define DEVICE_CUDA 2 /* c10::DeviceType + 1 of "cuda" */
+#include "source/gpu_words.h"
 
 struct kineto {
 	struct sink *s;
 	bool stacks, shapes;
-	bool exact; /* a time has a part of a us; old traces have whole ones */
+	bool exact;	  /* a time has a part of a us; old traces have whole ones */
+	uint64_t unknown; /* calls of categories that are not read */
 	struct buf text;
 };
 
@@ -242,29 +240,29 @@ static int kineto_kernel(struct kineto *k, const struct json_event *e)
 	return sink_put(k->s, &a.h);
 }
 
-/* "Memcpy HtoD (Pageable -> Device)" */
-static void read_copy(struct mxbpf_activity *a, struct json_text name)
+/* The number of the word at the start of a text, or 0. */
+static uint8_t word_at(const char *const *words, const char *text)
 {
-	static const char *const copies[] = {"",     "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
-					     "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"};
-	static const char *const memories[] = {"", "Pageable", "Pinned", "Device", "Array", "Managed"};
-	char text[128], *from, *to;
 	uint8_t i;
 
+	for (i = 1; words[i]; i++)
+		if (!strncmp(text, words[i], strlen(words[i])))
+			return i;
+	return 0;
+}
+
+/* "Memcpy HtoD (Pageable -> Device)", "Memset (Device)" */
+static void read_copy(struct mxbpf_activity *a, struct json_text name)
+{
+	char text[GPU_NAME_BYTES];
+	const char *open, *arrow;
+
 	snprintf(text, sizeof(text), "%.*s", (int)(name.len < sizeof(text) ? name.len : sizeof(text) - 1), name.at);
-	from = strchr(text, '(');
-	to = from ? strstr(from, "->") : NULL;
-	for (i = 1; i < sizeof(copies) / sizeof(copies[0]); i++)
-		if (strstr(text, copies[i]))
-			a->copy = i;
-	for (i = 1; i < sizeof(memories) / sizeof(memories[0]); i++) {
-		if (to && strstr(to, memories[i]))
-			a->to = i;
-		if (to && from && !strncmp(from + 1, memories[i], strlen(memories[i])))
-			a->from = i;
-		if (from && !to && strstr(from, memories[i]))
-			a->to = i;
-	}
+	a->copy = strncmp(text, "Memcpy ", 7) ? 0 : word_at(gpu_copies, text + 7);
+	open = strchr(text, '(');
+	arrow = open ? strstr(open, " -> ") : NULL;
+	a->from = arrow ? word_at(gpu_memories, open + 1) : 0;
+	a->to = open ? word_at(gpu_memories, arrow ? arrow + 4 : open + 1) : 0;
 }
 
 static int kineto_copy(struct kineto *k, const struct json_event *e)
@@ -355,7 +353,7 @@ static const struct {
 	{"cuda_sync", 'X', kineto_sync},
 	{"cpu_instant_event", 'i', kineto_memory},
 	{"Memory", 'i', kineto_memory},
-	/* These say again what other events say: ranges as the devices saw them, and arrows between events. */
+	/* These repeat what other events say: ranges as the devices saw them, and the length of the trace. */
 	{"gpu_user_annotation", 'X', kineto_none},
 	{"Trace", 'X', kineto_none},
 };
@@ -388,8 +386,10 @@ static int kineto_event(void *ctx, const struct json_event *e)
 	for (i = 0; i < sizeof(takers) / sizeof(takers[0]); i++)
 		if (e->ph == takers[i].ph && json_is(e->cat, takers[i].cat))
 			break;
-	if (i == sizeof(takers) / sizeof(takers[0]))
+	if (i == sizeof(takers) / sizeof(takers[0])) {
+		k->unknown += e->ph == 'X';
 		return 0;
+	}
 	if (!e->timed || e->ts_ns > INT64_MAX || e->dur_ns > INT64_MAX) {
 		sink_lost(k->s, 1);
 		return 0;
@@ -481,7 +481,7 @@ static int kineto_member(void *ctx, const struct json_arg *m)
 
 /* ---- the file */
 
-static bool kineto_is(const void *head, size_t n)
+static bool kineto_is(int fd, const void *head, size_t n)
 {
 	static const char *const members[] = {"\"traceEvents\"", "\"schemaVersion\"", "\"deviceProperties\""};
 	const unsigned char *at = head, *end = at + n;
@@ -502,25 +502,10 @@ static bool kineto_is(const void *head, size_t n)
 static int kineto_describe(struct kineto *k)
 {
 	struct mdl_session *s = sink_about(k->s);
-	const struct adp *a = &adapter_pytorch;
-	unsigned i;
 
 	s->details = (k->shapes ? MXBPF_DETAIL_ARGS : 0) | (k->stacks ? MXBPF_DETAIL_STACK : 0) | MXBPF_DETAIL_SEQ;
-	s->trace_form = strdup(a->trace_form);
 	s->comm = strdup("python");
-	s->class_title[MXBPF_CLASS_OPERATOR] = strdup(a->class_title[MXBPF_CLASS_OPERATOR]);
-	s->class_title[MXBPF_CLASS_CUDA] = strdup("CUDA call");
-	s->devices = calloc(a->ndevices, sizeof(*s->devices));
-	s->libs = calloc(1, sizeof(*s->libs));
-	if (!s->trace_form || !s->comm || !s->class_title[MXBPF_CLASS_OPERATOR] || !s->class_title[MXBPF_CLASS_CUDA] ||
-	    !s->devices || !s->libs)
-		return -ENOMEM;
-	s->nlibs = 1;
-	s->libs[0] = (struct mdl_lib){strdup(""), strdup(""), strdup(a->title)};
-	for (i = 0; i < a->ndevices; i++)
-		s->devices[s->ndevices++] =
-			(struct mdl_device){a->devices[i].type, a->devices[i].numbered, strdup(a->devices[i].name)};
-	return 0;
+	return s->comm ? sink_runtime(k->s, &adapter_pytorch) : -ENOMEM;
 }
 
 static int kineto_read(struct sink *s, int fd, struct err *e)
@@ -534,6 +519,9 @@ static int kineto_read(struct sink *s, int fd, struct err *e)
 		err = err_set(e, ERR_RUNTIME, -EINVAL, "%s", end.why[0] ? end.why : "it has no events of a profiler");
 	if (!err && end.why[0])
 		err = sink_note(s, "trace", "only a part of the file could be read: %s", end.why);
+	if (!err && k.unknown)
+		err = sink_note(s, "trace", "%llu events of categories that mxbpf does not know are left out",
+				(unsigned long long)k.unknown);
 	if (!k.exact)
 		sink_rounded(s, 1000);
 	err = err ? err : kineto_describe(&k);

@@ -33,35 +33,43 @@ struct nsys {
 
 /* ---- calls */
 
+/* The thread and the times of a call, and its name. Returns false if it has no times. */
+static bool call_of(struct nsys *n, const struct db_row *row, enum mxbpf_class cls, struct mxbpf_span *call,
+		    const char **name, size_t *len)
+{
+	const uint64_t thread = db_u64(row, 2);
+	uint64_t ns, dur_ns;
+
+	if (!cupti_times(&n->c, row, 0, 1, &ns, &dur_ns))
+		return false;
+	*name = cupti_text(&n->c, row, 3, len);
+	*call = sink_span(cupti_pid(thread), cupti_tid(thread), ns, dur_ns, 0, cls);
+	return true;
+}
+
 static int take_call(void *ctx, const struct db_row *row)
 {
 	struct nsys *n = ctx;
-	uint64_t ns, dur_ns, thread = db_u64(row, 2);
 	struct mxbpf_span call;
 	const char *name;
 	size_t len;
 
-	if (!cupti_times(&n->c, row, 0, 1, &ns, &dur_ns))
-		return 0;
-	name = cupti_text(&n->c, row, 3, &len);
-	call = sink_span(cupti_pid(thread), cupti_tid(thread), ns, dur_ns, 0, MXBPF_CLASS_CUDA);
-	return cupti_call(&n->c, &call, name, len, db_u64(row, 4));
+	return call_of(n, row, MXBPF_CLASS_CUDA, &call, &name, &len)
+		       ? cupti_call(&n->c, &call, name, len, db_u64(row, 4))
+		       : 0;
 }
 
-/* Calls of the system's libraries lie inside operators, whose own times would lose them. */
+/* Calls of the system's libraries are within operators. They take nothing from the self times of these. */
 static int take_os_call(void *ctx, const struct db_row *row)
 {
 	struct nsys *n = ctx;
-	uint64_t ns, dur_ns, thread = db_u64(row, 2);
 	struct mxbpf_span call;
 	const char *name;
 	size_t len;
 
-	if (!cupti_times(&n->c, row, 0, 1, &ns, &dur_ns))
+	if (!call_of(n, row, MXBPF_CLASS_API, &call, &name, &len))
 		return 0;
-	name = cupti_text(&n->c, row, 3, &len);
-	call = sink_span(cupti_pid(thread), cupti_tid(thread), ns, dur_ns,
-			 sink_name(n->c.s, MXBPF_NAME_SPAN, name, len), MXBPF_CLASS_API);
+	call.name_id = sink_name(n->c.s, MXBPF_NAME_SPAN, name, len);
 	call.flags = MXBPF_SPAN_ASYNC;
 	n->c.events++;
 	return sink_put(n->c.s, &call.h);
@@ -506,7 +514,8 @@ static int nsys_read(struct sink *s, int fd, struct err *e)
 	return err;
 }
 
-static bool nsys_is(const void *head, size_t n)
+/* Databases of all other programs, too: the reader says what they lack. */
+static bool nsys_is(int fd, const void *head, size_t n)
 {
 	return db_is(head, n);
 }

@@ -296,14 +296,9 @@ static int nvprof_read(struct sink *s, int fd, struct err *e)
 	return err;
 }
 
-static bool nvprof_is(const void *head, size_t n)
+static bool nvprof_is(int fd, const void *head, size_t n)
 {
-	return db_is(head, n);
-}
-
-bool import_is_nvprof(int fd)
-{
-	return db_fd_has(fd, STRINGS);
+	return db_is(head, n) && db_fd_has(fd, STRINGS);
 }
 
 const struct import_format import_nvprof = {"database of nvprof", "nvprof", nvprof_is, nvprof_read};

@@ -296,7 +296,38 @@ static int fill(char **text, const char *with)
 	return *text ? 0 : -ENOMEM;
 }
 
-/* What the format has not said. */
+static int add_devices(struct mdl_session *s, const struct adp *a)
+{
+	unsigned i;
+
+	s->devices = calloc(a->ndevices, sizeof(*s->devices));
+	for (i = 0; s->devices && i < a->ndevices; i++) {
+		s->devices[i] =
+			(struct mdl_device){a->devices[i].type, a->devices[i].numbered, strdup(a->devices[i].name)};
+		if (!s->devices[i].name)
+			return -ENOMEM;
+		s->ndevices++;
+	}
+	return s->devices ? 0 : -ENOMEM;
+}
+
+int sink_runtime(struct sink *s, const struct adp *a)
+{
+	struct mdl_session *about = &s->about;
+
+	if (fill(&about->class_title[MXBPF_CLASS_CUDA], "CUDA call"))
+		return -ENOMEM;
+	if (!a)
+		return 0;
+	about->libs = calloc(1, sizeof(*about->libs));
+	if (!about->libs || fill(&about->class_title[MXBPF_CLASS_OPERATOR], a->class_title[MXBPF_CLASS_OPERATOR]) ||
+	    fill(&about->trace_form, a->trace_form) || add_devices(about, a))
+		return -ENOMEM;
+	about->libs[about->nlibs++] = (struct mdl_lib){strdup(""), strdup(""), strdup(a->title)};
+	return about->libs->path && about->libs->build_id && about->libs->runtime ? 0 : -ENOMEM;
+}
+
+/* Fills what the format has left empty. */
 static int sink_describe(struct sink *s)
 {
 	struct mdl_session *a = &s->about;
@@ -394,7 +425,7 @@ static const struct import_format *format_of(int fd)
 	const struct import_format *const *f;
 
 	for (f = formats; n > 0 && *f; f++)
-		if ((*f)->is(head, (size_t)n) && (*f != &import_nvprof || import_is_nvprof(fd)))
+		if ((*f)->is(fd, head, (size_t)n))
 			return *f;
 	return NULL;
 }

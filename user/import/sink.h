@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "adapter/adapter.h"
 #include "base/err.h"
 #include "model/session.h"
 #include "mxbpf_event.h"
@@ -24,15 +25,12 @@
 
 struct sink;
 
-/* Whether a database is one of nvprof. All databases begin alike; the others are read as those of Nsight Systems. */
-bool import_is_nvprof(int fd);
-
 /* A format. */
 struct import_format {
 	const char *name;   /* for messages: "PyTorch trace" */
 	const char *source; /* of its records, in outputs: "torch.profiler" */
-	/* Returns whether a file begins so; n bytes of its start, less if it is shorter. */
-	bool (*is)(const void *head, size_t n);
+	/* Returns whether a file is one of these; n bytes of its start, all of it if it is short. */
+	bool (*is)(int fd, const void *head, size_t n);
 	/*
 	 * Reads the file from its start. Returns 0, or -errno with e set. The file may be damaged or hostile: memory is
 	 * bounded for any size.
@@ -69,6 +67,11 @@ void sink_lost(struct sink *s, uint64_t n);
  * with the first start and the last end. Strings are owned.
  */
 struct mdl_session *sink_about(struct sink *s);
+/*
+ * Describes the runtime of the session as its adapter does: titles of tables, types of devices, the form of timelines.
+ * What is set already stays. NULL: it is not known. Returns 0 or -ENOMEM.
+ */
+int sink_runtime(struct sink *s, const struct adp *a);
 /* Notes that every output shows. */
 int sink_note(struct sink *s, const char *name, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 

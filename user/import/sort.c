@@ -158,7 +158,7 @@ static int fill(const struct sort *s, struct run *r)
 	return r->len > 0;
 }
 
-/* Of two runs with equal records, the one that was written first comes first. */
+/* If the records of two runs are equal, the run that was written first comes first. */
 static bool is_before(const struct run *a, const struct run *b)
 {
 	const struct head x = head_of(a), y = head_of(b);

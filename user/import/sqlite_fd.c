@@ -31,7 +31,7 @@ static void hide_log(unsigned char *to, int n, sqlite3_int64 off)
 			to[at - off] = 1;
 }
 
-/* What is behind the end of the file is read as 0. */
+/* Bytes beyond the end of the file are 0. */
 static int file_read(sqlite3_file *f, void *to, int n, sqlite3_int64 off)
 {
 	const struct file *file = (const void *)f;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "source/gpu_convert.h"
+#include "source/gpu_words.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -197,31 +198,22 @@ static uint64_t gpu_convert_name_of(struct gpu_convert *c, uint32_t name)
 	return id;
 }
 
-static const char *const memories[] = {"Unknown", "Pageable", "Pinned",	       "Device",
-				       "Array",	  "Managed",  "Device Static", "Managed Static"};
-static const char *const copies[] = {"Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
-				     "AtoD",	"DtoA", "DtoD", "HtoH", "PtoP"};
-static const char *const syncs[] = {"Synchronize", "Event Synchronize", "Stream Wait Event", "Stream Synchronize",
-				    "Context Synchronize"};
-/* Index of a word. A newer CUPTI may have numbers that are unknown here. */
-#define KNOWN(words, i) ((i) < sizeof(words) / sizeof((words)[0]) ? (i) : 0u)
-
 /* Names as PyTorch's profiler writes them. */
 static uint64_t activity_name(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 {
-	const unsigned copy = KNOWN(copies, r->copy.copy), from = KNOWN(memories, r->copy.from),
-		       to = KNOWN(memories, r->copy.to), sync = KNOWN(syncs, r->sync.type);
-	char text[96];
+	const unsigned copy = gpu_known(gpu_copies, r->copy.copy), from = gpu_known(gpu_memories, r->copy.from),
+		       to = gpu_known(gpu_memories, r->copy.to), sync = gpu_known(gpu_syncs, r->sync.type);
+	char text[GPU_NAME_BYTES];
 
 	switch (r->kind) {
 	case MXBPF_GPU_COPY:
-		snprintf(text, sizeof(text), "Memcpy %s (%s -> %s)", copies[copy], memories[from], memories[to]);
+		gpu_copy_name(text, copy, from, to);
 		return id_of(c, (uint64_t)copy << 16 | from << 8 | to, SPACE_COPY, text);
 	case MXBPF_GPU_SET:
-		snprintf(text, sizeof(text), "Memset (%s)", memories[to]);
+		gpu_set_name(text, to);
 		return id_of(c, to, SPACE_SET, text);
 	case MXBPF_GPU_SYNC:
-		return id_of(c, sync, SPACE_SYNC, syncs[sync]);
+		return id_of(c, sync, SPACE_SYNC, gpu_syncs[sync]);
 	default:
 		return gpu_convert_name_of(c, r->name);
 	}

@@ -64,12 +64,12 @@ struct gpu_convert {
 	int err; /* -ENOMEM: some records are lost */
 };
 
+/* Returns true if the call of CUDA or HIP starts work of a device, by its name. */
+bool gpu_launches(const char *call);
 /*
  * Returns true if CUPTI gives work of graphs wrong correlation ids: below CUDA 13.1 U1, in all sessions of a process
  * but the first.
  */
-/* Returns true if the call of CUDA or HIP starts work of a device, by its name. */
-bool gpu_launches(const char *call);
 bool gpu_graphs_wrong(const struct mxbpf_gpu_shared *g);
 /* Returns true if a record of a wait without a call is a query's. */
 bool gpu_has_calls(const struct mxbpf_gpu_shared *g);

@@ -255,13 +255,16 @@ static void put_none(struct view *s, const struct facts *f)
 	out_puts(s->out, ".\n");
 }
 
-/* The rule says PID, and people get the number. Every rule's command looks at a process, which requires root. */
+/*
+ * The rule says PID, and people get the number, unless a trace tells it: its process has ended. Every rule's command
+ * looks at a process, which requires root.
+ */
 static void put_next(struct view *s, const struct view_text *next, uint64_t of)
 {
 	const char *pid = memmem(next->data, next->len, "PID", 3);
 	const int before = pid ? (int)(pid - next->data) : 0;
 
-	if (pid)
+	if (pid && !s->in->session->profiler)
 		out_printf(s->out, "   next: sudo mxbpf %.*s%" PRIu64 "%.*s\n", before, next->data, of,
 			   (int)next->len - before - 3, pid + 3);
 	else

@@ -83,6 +83,11 @@ static const char *const ends[MXBPF_STEP_WHATS] = {
 	[MXBPF_STEP_COUNTED] = "as --iterations counts them",
 };
 
+static const char *end_of(const struct view *s, unsigned told)
+{
+	return told == MXBPF_STEP_COUNTED && s->in->session->profiler ? "with a step of the profiler" : ends[told];
+}
+
 static const char *const titles[MXBPF_STEP_PARTS] = {
 	[MXBPF_PART_DATA] = "waits for data",
 	[MXBPF_PART_WAIT] = "waits for the engine",
@@ -407,9 +412,9 @@ static void put_loop(struct view *s, const struct view_list *loops, const struct
 	const struct view_list table = {.rows = &row, .n = 1};
 
 	if (has_others(loops, l))
-		out_printf(s->out, "Iterations of thread %" PRIu32 ": each ends %s\n", l->tid, ends[l->told]);
+		out_printf(s->out, "Iterations of thread %" PRIu32 ": each ends %s\n", l->tid, end_of(s, l->told));
 	else
-		out_printf(s->out, "Iterations: each ends %s\n", ends[l->told]);
+		out_printf(s->out, "Iterations: each ends %s\n", end_of(s, l->told));
 	if (l->missing)
 		out_printf(s->out, "the rows below leave out the first %s of %s iterations\n", fmt_count(l->missing, n),
 			   fmt_count(l->count, count));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Reads any bytes as a database of Nsight Systems or nvprof, up to the tables of the recording that it becomes. */
+/* Reads any bytes as a file of another profiler, up to the tables of the recording that it becomes. */
 #include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (fd < 0 || !m || write(fd, data, size) != (ssize_t)size)
 		__builtin_trap();
-	if (import_format(fd) && !import_open(fd, "trace.sqlite", &r, &e)) {
+	if (import_format(fd) && !import_open(fd, "trace", &r, &e)) {
 		if (rec_reader_model(r, m, &e) || rec_reader_verify(r)) /* what mxbpf writes itself is whole */
 			__builtin_trap();
 		rec_reader_close(r);
