@@ -54,8 +54,8 @@ static bool names_operator(struct json_text whole, struct json_text name)
 }
 
 /*
- * Appends the list at the start of "[[2, 3], []], input_op_ids = ..." without blanks. Returns false if there is none, or
- * no memory. Outputs check that it is a list of numbers: a program can give its ranges any name.
+ * Appends the list at the start of "[[2, 3], []], input_op_ids = ..." without blanks. Returns false if there is none,
+ * or no memory. Outputs check that it is a list of numbers: a program can give its ranges any name.
  */
 static bool put_list(struct buf *to, struct json_text t)
 {

@@ -15,7 +15,7 @@ unsigned gpu_known(const char *const *words, uint64_t number)
 {
 	unsigned i = 0;
 
-	while (words[i] && i < number)
+	while (i < number && words[i])
 		i++;
 	return words[i] ? i : 0;
 }
