@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/prctl.h>
 
+#include "base/clock.h"
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/memory.h"
@@ -241,20 +242,23 @@ static void test_namesakes(void)
 	}
 }
 
+#define LOOK_NS 20000000000ull /* longer than any two looks are apart, also on a busy machine */
+
 /* Watches a process with this one. Returns true if its namespace is looked at, and no other but that of this one. */
 static bool is_looked_at(struct network *n, pid_t pid)
 {
 	const struct mxbpf_network *r;
 	struct buf recs = {0};
 	bool looked = false, others = false;
-	unsigned tries;
+	uint64_t until_ns;
 
 	while (!network_forget(n))
 		;
 	network_watch(n, getpid());
 	network_watch(n, pid);
-	/* A new namespace may have the number of an earlier one, which was looked at just now. */
-	for (tries = 0; !looked && tries < 1000000; tries++) {
+	/* A new namespace may have the number of an earlier one, which is looked at again after a while. */
+	until_ns = clock_ns(CLOCK_MONOTONIC) + LOOK_NS;
+	while (!looked && clock_ns(CLOCK_MONOTONIC) < until_ns) {
 		recs.len = 0;
 		network_look(n, &recs);
 		for (r = buf_at(&recs, struct mxbpf_network, 0); (const char *)r < recs.data + recs.len; r++) {
