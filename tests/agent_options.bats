@@ -18,7 +18,7 @@ values_of() { # OPTION WORDS
 	probes) for word in ${2//,/}; do echo "op,$word"; done ;;
 	api) echo all ;;
 	ops) echo "*conv*,mm" ;;
-	duration) echo 150ms ;;
+	duration) echo 2s ;;
 	delay) echo 50ms ;;
 	drop-privileges) ;; # refused
 	interval) echo 100ms ;;

@@ -217,6 +217,8 @@ shown() { [[ $STATUS == 0 && $(<"$1.json") == *evil* ]] || complain "$1" "exit s
 	attack either shared-random shared-truncated shared-emptied shared-random-gpu
 }
 
+# It has 0.8 s for each attack, and a job that gets no CPU in that time attacks nothing.
+# bats test_tags=alone
 @test "A job that changes what mxbpf has written, or what never changes, harms only its own numbers" {
 	attack either shared-magic since-back want-back shared-version since-0 config-changed
 }

@@ -58,6 +58,8 @@ near() { # NS NS: equal within 3 %, or 1 ms for context switches, plus stolen ti
 	return 1
 }
 
+# Page faults of a file that other programs have brought into memory again take no time.
+# bats test_tags=alone
 @test "Each operator has its own reason to be off the CPU: a lock, a disk, page faults or a sleep" {
 	waits -- --seconds 1.5
 	part locked '.futex_ns > 0.9 * (.off_cpu_ns - .waited_ns) and .futex_ns > 5000000'
