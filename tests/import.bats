@@ -113,7 +113,7 @@ same_tables() {
 	echo '[1, 2' >list.json
 	fails 'list.json: ' report list.json
 	gzip -c "$MXBPF" | head -c 100000 >program.gz
-	fails 'program.gz: .*no JSON' report program.gz
+	fails 'program.gz: not an mxbpf recording' report program.gz
 	echo '{"a": 1}' >plain.json
 	fails 'plain.json: not an mxbpf recording' report plain.json
 	fails 'other.json: .*no events' export other.json -o out.json

@@ -71,6 +71,7 @@ seed_fuzz_import() {
 		python3 tests/import/make_nsys.py $version "$1/seed-nsys-$version"
 		python3 tests/import/make_nvprof.py $version "$1/seed-nvprof-$version"
 	done
+	cp tests/import/mxnet.json tests/import/mxnet.table.txt tests/import/mxnet.sums.json "$1"
 }
 
 # Descriptions of a session: with every member, and with null for every text. A list of mounts with long paths.

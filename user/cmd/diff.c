@@ -114,6 +114,13 @@ static int take_all(struct diff *d, struct err *e)
 					       "%s: recordings cannot be compared with JSON results; mxbpf report "
 					       "RECORDING -f json makes a result of a recording",
 					       d->sides.run[side][i].path);
+	for (side = 0; side < CMP_SIDES && recordings; side++)
+		for (i = 0; i < d->sides.n[side]; i++)
+			if (d->sides.run[side][i].s->stats && d->sides.run[side][i].s->profiler)
+				return err_set(e, ERR_RUNTIME, -ENODATA,
+					       "%s is a table, without single calls; mxbpf report FILE -f json makes a "
+					       "result of each side, and mxbpf diff compares results",
+					       d->sides.run[side][i].path);
 	if (recordings)
 		cmp_share_scale(&d->sides);
 	for (side = 0; side < CMP_SIDES; side++)

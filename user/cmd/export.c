@@ -159,10 +159,10 @@ static int export_to(const struct cmd_opts *o, const char *path, char *const *in
 	if (opened < 0)
 		return cmd_fail(&e);
 	if (rec_reader_session(r)->stats) {
-		err_set(&e, ERR_RUNTIME, -ENODATA,
-			"cannot export %s: an older mxbpf recorded it with --stats, so it has no events; record it "
-			"again",
-			inputs[0]);
+		err_set(&e, ERR_RUNTIME, -ENODATA, "cannot export %s: %s", inputs[0],
+			rec_reader_session(r)->profiler ? "it is a table, without single calls"
+							: "an older mxbpf recorded it with --stats, so it has no "
+							  "events; record it again");
 		rc = cmd_fail(&e);
 	} else {
 		rc = cmd_write_trace(o, path, r, m);

@@ -422,9 +422,9 @@ static int print_recorded(struct job *j, struct rec_reader *r, struct mdl *m)
 	if (by != VIEW_BY_EVENT && by != VIEW_BY_RANGE && (by != VIEW_BY_THREAD || s->details & MXBPF_DETAIL_THREAD))
 		return print_summed(j, s, m, 0);
 	if (s->stats) {
-		err_set(&e, ERR_USAGE, -EINVAL,
-			"--by %s needs events, and the recording has none (--stats of an older mxbpf): record it again",
-			view_by_words[by]);
+		err_set(&e, ERR_USAGE, -EINVAL, "--by %s needs events, and the recording has none (%s)",
+			view_by_words[by],
+			s->profiler ? "it is a table" : "--stats of an older mxbpf: record it again");
 		return cmd_fail(&e);
 	}
 	if (by == VIEW_BY_THREAD || by == VIEW_BY_RANGE)

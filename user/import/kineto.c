@@ -487,8 +487,6 @@ static bool kineto_is(int fd, const void *head, size_t n)
 	const unsigned char *at = head, *end = at + n;
 	size_t i;
 
-	if (n >= 2 && at[0] == 0x1f && at[1] == 0x8b) /* gzip */
-		return true;
 	if (n >= 3 && !memcmp(at, "\xef\xbb\xbf", 3))
 		at += 3;
 	while (at < end && isspace(*at))

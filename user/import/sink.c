@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "base/fmt.h"
 #include "base/hash.h"
@@ -38,9 +39,13 @@ struct sink {
 	struct nest *nest;
 	struct sort *sort;
 	struct hash known; /* (id, kind) -> 1 */
+	struct buf rows;   /* of tables */
 	struct buf names;  /* records of names that the model does not have yet */
 	uint64_t first_ns, last_ns;
 	uint64_t lost, untold; /* untold: texts beyond NAMES_MAX */
+	bool levels;	       /* allocations have levels */
+	struct hash level;     /* (tgid, device) -> bytes after the last allocation */
+	uint32_t classes;      /* that spans have: bits of 1 << enum mxbpf_class */
 	struct mxbpf_loss loss;
 	int err; /* the first error of the model, of the disk, or for lack of memory */
 };
@@ -61,16 +66,11 @@ static int pass_names(struct sink *s)
 	return s->err;
 }
 
-uint64_t sink_name(struct sink *s, enum mxbpf_name_kind kind, const char *text, size_t len)
+/* Makes a text known under an id. Returns the id, or what stands for it. */
+static uint64_t sink_text(struct sink *s, enum mxbpf_name_kind kind, uint64_t id, const char *text, size_t len)
 {
-	const size_t most = kind == MXBPF_NAME_SPAN ? MXBPF_NAME_BYTES_MAX : MXBPF_TEXT_BYTES_MAX;
-	uint64_t id, *known;
+	uint64_t *known;
 
-	if (!len)
-		return MXBPF_NAME_UNNAMED;
-	s->loss.truncated += len > most;
-	len = len > most ? most : len;
-	id = plan_text_id(0, text, len);
 	if (hash_get(&s->known, id, kind))
 		return id;
 	if (s->known.len >= NAMES_MAX) {
@@ -88,6 +88,31 @@ uint64_t sink_name(struct sink *s, enum mxbpf_name_kind kind, const char *text, 
 	return id;
 }
 
+uint64_t sink_name(struct sink *s, enum mxbpf_name_kind kind, const char *text, size_t len)
+{
+	const size_t most = kind == MXBPF_NAME_SPAN ? MXBPF_NAME_BYTES_MAX : MXBPF_TEXT_BYTES_MAX;
+
+	if (!len)
+		return MXBPF_NAME_UNNAMED;
+	s->loss.truncated += len > most;
+	len = len > most ? most : len;
+	return sink_text(s, kind, plan_text_id(0, text, len), text, len);
+}
+
+uint64_t sink_domain_name(struct sink *s, const char *domain, size_t domain_len, const char *text, size_t len)
+{
+	uint64_t id;
+
+	if (!len)
+		return MXBPF_NAME_UNNAMED;
+	s->loss.truncated += (len > MXBPF_NAME_BYTES_MAX) + (domain_len > MXBPF_NAME_BYTES_MAX);
+	len = len > MXBPF_NAME_BYTES_MAX ? MXBPF_NAME_BYTES_MAX : len;
+	domain_len = domain_len > MXBPF_NAME_BYTES_MAX ? MXBPF_NAME_BYTES_MAX : domain_len;
+	id = plan_text_id((unsigned)hash_text(HASH_SEED, domain, domain_len), text, len);
+	id = sink_text(s, MXBPF_NAME_SPAN, id, text, len);
+	return id == MXBPF_NAME_UNNAMED || !domain_len ? id : sink_text(s, MXBPF_NAME_DOMAIN, id, domain, domain_len);
+}
+
 void sink_thread(struct sink *s, uint32_t tgid, uint32_t tid, const char *text, size_t len)
 {
 	uint64_t *known = s->known.len < NAMES_MAX ? hash_put(&s->known, (uint64_t)tgid << 32 | tid, ~0ull) : NULL;
@@ -101,13 +126,14 @@ void sink_thread(struct sink *s, uint32_t tgid, uint32_t tid, const char *text, 
 
 /* ---- records */
 
-static uint64_t order_of(const struct mxbpf_rec *r)
+static uint64_t order_of(struct sink *s, const struct mxbpf_rec *r)
 {
 	struct mxbpf_span span;
 
 	if (r->kind != MXBPF_SPAN)
 		return UINT64_MAX;
 	kind_span(r, &span);
+	s->classes |= 1u << span.cls;
 	return UINT64_MAX - span.dur_ns;
 }
 
@@ -119,13 +145,29 @@ int sink_put(struct sink *s, const struct mxbpf_rec *r)
 	if (r->ts_ns && r->ts_ns < s->first_ns)
 		s->first_ns = r->ts_ns;
 	s->last_ns = end_ns > s->last_ns ? end_ns : s->last_ns;
-	err = sort_put(s->sort, order_of(r), r);
+	err = sort_put(s->sort, order_of(s, r), r);
 	return err ? sink_fail(s, err) : s->err;
+}
+
+int sink_row(struct sink *s, const struct mxbpf_rec *r)
+{
+	const struct mxbpf_agg *a = (const void *)r;
+
+	if (r->kind == MXBPF_AGG) {
+		s->classes |= 1u << a->cls;
+		s->loss.stored += a->count;
+	}
+	return buf_put(&s->rows, r, r->size) ? sink_fail(s, -ENOMEM) : s->err;
 }
 
 void sink_rounded(struct sink *s, uint64_t ns)
 {
 	nest_rounded(s->nest, ns);
+}
+
+void sink_levels(struct sink *s)
+{
+	s->levels = true;
 }
 
 void sink_lost(struct sink *s, uint64_t n)
@@ -202,6 +244,20 @@ int sink_cuda_call(struct sink *s, const struct mxbpf_span *call, const char *na
 
 /* ---- the source */
 
+/* Makes the level after an allocation the bytes that it added. An allocation that added none freed older memory. */
+static int add_to_level(struct sink *s, struct mxbpf_alloc *a)
+{
+	uint64_t *level = hash_put(&s->level, a->h.tgid, a->device);
+	const int64_t bytes = a->bytes;
+
+	if (!level)
+		return -ENOMEM;
+	a->bytes -= (int64_t)*level;
+	a->flags = a->bytes > 0 ? 0 : MXBPF_ALLOC_FREED;
+	*level = (uint64_t)bytes;
+	return 0;
+}
+
 /* A record that names no process belongs to the one of the session. */
 static int sink_sorted(void *ctx, struct mxbpf_rec *r)
 {
@@ -210,7 +266,8 @@ static int sink_sorted(void *ctx, struct mxbpf_rec *r)
 
 	if (!r->tgid)
 		r->tgid = s->about.pid;
-	err = nest_put(s->nest, r);
+	err = s->levels && r->kind == MXBPF_ALLOC ? add_to_level(s, (struct mxbpf_alloc *)r) : 0;
+	err = err ? err : nest_put(s->nest, r);
 	return err ? err : s->err;
 }
 
@@ -249,6 +306,8 @@ static int sink_open(struct src *src, struct err *e)
 	int err = sort_each(s->sort, sink_sorted, s);
 
 	err = err ? err : nest_end(s->nest);
+	pass_names(s);
+	err = err ? err : mdl_fold_all(s->model, s->rows.data, s->rows.len);
 	return err ? err_set(e, ERR_RUNTIME, err, "%s", strerror(-err)) : 0;
 }
 
@@ -314,14 +373,18 @@ static int add_devices(struct mdl_session *s, const struct adp *a)
 int sink_runtime(struct sink *s, const struct adp *a)
 {
 	struct mdl_session *about = &s->about;
+	unsigned cls;
 
 	if (fill(&about->class_title[MXBPF_CLASS_CUDA], "CUDA call"))
 		return -ENOMEM;
 	if (!a)
 		return 0;
+	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++)
+		if (a->class_title[cls] && (cls == MXBPF_CLASS_OPERATOR || s->classes & 1u << cls) &&
+		    fill(&about->class_title[cls], a->class_title[cls]))
+			return -ENOMEM;
 	about->libs = calloc(1, sizeof(*about->libs));
-	if (!about->libs || fill(&about->class_title[MXBPF_CLASS_OPERATOR], a->class_title[MXBPF_CLASS_OPERATOR]) ||
-	    fill(&about->trace_form, a->trace_form) || add_devices(about, a))
+	if (!about->libs || fill(&about->trace_form, a->trace_form ? a->trace_form : "") || add_devices(about, a))
 		return -ENOMEM;
 	about->libs[about->nlibs++] = (struct mdl_lib){strdup(""), strdup(""), strdup(a->title)};
 	return about->libs->path && about->libs->build_id && about->libs->runtime ? 0 : -ENOMEM;
@@ -391,7 +454,9 @@ static void sink_fini(struct sink *s)
 	mdl_free(s->model);
 	mdl_session_fini(&s->about);
 	hash_fini(&s->known);
+	hash_fini(&s->level);
 	buf_fini(&s->names);
+	buf_fini(&s->rows);
 }
 
 /* Reads the file into the sorter, and from there into the recording. */
@@ -416,16 +481,37 @@ static int sink_run(struct sink *s, struct err *e)
 	return rec_writer_finish(s->writer, s->model, &s->about, e);
 }
 
-static const struct import_format *const formats[] = {&import_nvprof, &import_nsys, &import_kineto, NULL};
+static const struct import_format *const formats[] = {&import_nvprof,	   &import_nsys,   &import_mxnet,
+						      &import_mxnet_table, &import_kineto, NULL};
+
+/* Reads the start of a file, of a compressed one what it contains. Returns the number of bytes. */
+static size_t read_head(int fd, char head[HEAD_BYTES])
+{
+	const ssize_t n = pread(fd, head, HEAD_BYTES, 0);
+	gzFile z;
+	int own, got;
+
+	if (n < 2 || memcmp(head, "\x1f\x8b", 2))
+		return n > 0 ? (size_t)n : 0;
+	own = lseek(fd, 0, SEEK_SET) ? -1 : dup(fd); /* both have one place in the file */
+	z = own < 0 ? NULL : gzdopen(own, "rb");
+	got = z ? gzread(z, head, HEAD_BYTES) : 0;
+	if (z)
+		gzclose_r(z);
+	else if (own >= 0)
+		close(own);
+	lseek(fd, 0, SEEK_SET);
+	return got > 0 ? (size_t)got : 0;
+}
 
 static const struct import_format *format_of(int fd)
 {
 	char head[HEAD_BYTES];
-	const ssize_t n = pread(fd, head, sizeof(head), 0);
+	const size_t n = read_head(fd, head);
 	const struct import_format *const *f;
 
-	for (f = formats; n > 0 && *f; f++)
-		if ((*f)->is(fd, head, (size_t)n))
+	for (f = formats; n && *f; f++)
+		if ((*f)->is(fd, head, n))
 			return *f;
 	return NULL;
 }

@@ -29,7 +29,7 @@ struct sink;
 struct import_format {
 	const char *name;   /* for messages: "PyTorch trace" */
 	const char *source; /* of its records, in outputs: "torch.profiler" */
-	/* Returns whether a file is one of these; n bytes of its start, all of it if it is short. */
+	/* Returns whether a file is one of these, by n bytes of its start, after decompression. */
 	bool (*is)(int fd, const void *head, size_t n);
 	/*
 	 * Reads the file from its start. Returns 0, or -errno with e set. The file may be damaged or hostile: memory is
@@ -37,13 +37,15 @@ struct import_format {
 	 */
 	int (*read)(struct sink *s, int fd, struct err *e);
 };
-extern const struct import_format import_kineto, import_nsys, import_nvprof, import_mxnet_json, import_mxnet_text;
+extern const struct import_format import_kineto, import_nsys, import_nvprof, import_mxnet, import_mxnet_table;
 
 /*
  * Returns the id of a text, and makes it known; 0 without memory, which the sink remembers. Equal texts of a kind have
  * one id. Texts are cut at the limits of mxbpf_name.h.
  */
 uint64_t sink_name(struct sink *s, enum mxbpf_name_kind kind, const char *text, size_t len);
+/* The id of an annotation's name in a domain. The same name in another domain has another id. 0: as sink_name(). */
+uint64_t sink_domain_name(struct sink *s, const char *domain, size_t domain_len, const char *text, size_t len);
 /* The name of a thread. */
 void sink_thread(struct sink *s, uint32_t tgid, uint32_t tid, const char *text, size_t len);
 
@@ -54,8 +56,17 @@ void sink_thread(struct sink *s, uint32_t tgid, uint32_t tid, const char *text, 
  */
 int sink_put(struct sink *s, const struct mxbpf_rec *r);
 
+/*
+ * Takes a row of a table (struct mxbpf_agg, mxbpf_value) from a format that has no single records. The session is then
+ * one of sums (stats). Returns as sink_put().
+ */
+int sink_row(struct sink *s, const struct mxbpf_rec *r);
+
 /* Times of the file are rounded to so many ns: a nested span may seem to end that much later than the one around it. */
 void sink_rounded(struct sink *s, uint64_t ns);
+
+/* The bytes of allocations are how many the device has after them, from 0 on, and not how many they add. */
+void sink_levels(struct sink *s);
 
 /* Counts records that the other profiler lost, or that cannot be taken over: they are loss of the recording. */
 void sink_lost(struct sink *s, uint64_t n);

@@ -66,6 +66,16 @@ uint64_t mdl_hist_percentile(const uint64_t hist[MXBPF_HIST_BUCKETS], const stru
 	return middle < of->min_ns ? of->min_ns : middle;
 }
 
+bool mdl_has_spread(const struct mdl_row *r)
+{
+	unsigned i;
+
+	for (i = 0; i < MXBPF_HIST_BUCKETS; i++)
+		if (r->hist[i])
+			return true;
+	return false;
+}
+
 uint64_t mdl_percentile(const struct mdl_row *r, double fraction)
 {
 	const struct mdl_extent of = {r->count - r->estimate.count, r->min_ns, r->max_ns};

@@ -119,6 +119,8 @@ uint64_t mdl_on_cpu_ns(const struct mdl_row *r);
 void mdl_account_add(struct mxbpf_account_sum *to, const struct mxbpf_span *s);
 /* Returns a percentile of durations: the middle of a bucket, within min_ns and max_ns. `fraction` is 0.5 for p50. */
 uint64_t mdl_percentile(const struct mdl_row *r, double fraction);
+/* Returns false if only sums and extremes of the row are known: then its percentiles say nothing. */
+bool mdl_has_spread(const struct mdl_row *r);
 /* Returns a percentile of a histogram of durations. */
 struct mdl_extent {
 	uint64_t count, min_ns, max_ns;

@@ -95,6 +95,12 @@ static void account(struct mdl_mem_row *r, int64_t bytes)
 	add_sat(bytes > 0 ? &r->allocs : &r->frees, 1);
 }
 
+/* A free counts also if its size is unknown; an allocation that failed does not. */
+static bool is_counted(const struct mxbpf_alloc *a)
+{
+	return a->bytes || (a->h.size >= MXBPF_ALLOC_BYTES_OWNER && a->flags & MXBPF_ALLOC_FREED);
+}
+
 static int fold_allocs(struct mdl *m)
 {
 	struct window *w = &m->window;
@@ -106,11 +112,11 @@ static int fold_allocs(struct mdl *m)
 		return -ENOMEM;
 	for (i = 0; i < buf_count(&w->allocs, struct timed); i++) {
 		a = (const void *)(uintptr_t)buf_at(&w->allocs, struct timed, i)->what;
-		r = a->bytes ? mem_row(m, a->h.tgid, a->device) : NULL;
-		if (a->bytes && !r)
-			return -ENOMEM;
+		r = is_counted(a) ? mem_row(m, a->h.tgid, a->device) : NULL;
 		if (r)
 			account(r, a->bytes);
+		else if (is_counted(a))
+			return -ENOMEM;
 		if (features_alloc(m, a))
 			return -ENOMEM;
 	}

@@ -199,6 +199,7 @@ const void *view_call_make(const struct view *s, void *table, size_t i)
 		.raw_total_ns = r->raw_total_ns,
 		.raw_self_ns = r->raw_self_ns,
 		.single = !r->many,
+		.spread = !r->many && mdl_has_spread(r),
 		.min_ns = r->min_ns,
 		.max_ns = r->max_ns,
 		.avg_ns = mdl_row_avg(r),
@@ -309,11 +310,11 @@ static const struct tbl_column calls_columns[] = {
 	 .help = "mean duration, rounded down: total_ns / count; like the other durations of single calls it is absent "
 		 "in rows of many "
 		 "names (by thread, device and layer), whose calls can be nested in one another"},
-	{"p50_ns", NULL, "p50", TBL_NS, AT(p50_ns), TBL_TIGHT, HAS(single), SEEN(flat_durations), .place = 3,
+	{"p50_ns", NULL, "p50", TBL_NS, AT(p50_ns), TBL_TIGHT, HAS(spread), SEEN(flat_durations), .place = 3,
 	 .name_min = 12, .help = "middle of the histogram bucket, which is at most 12.5 % wide"},
-	{NULL, NULL, "p50", TBL_NS, AT(p50_ns), TBL_TIGHT, HAS(single), SEEN(nested_durations), .place = 3,
+	{NULL, NULL, "p50", TBL_NS, AT(p50_ns), TBL_TIGHT, HAS(spread), SEEN(nested_durations), .place = 3,
 	 .name_min = 16},
-	{"p99_ns", NULL, "p99", TBL_NS, AT(p99_ns), TBL_TIGHT, HAS(single), SEEN(durations), .place = 4},
+	{"p99_ns", NULL, "p99", TBL_NS, AT(p99_ns), TBL_TIGHT, HAS(spread), SEEN(durations), .place = 4},
 	{NULL, NULL, "share", TBL_SHARE, AT(share), .place = 6, .cell = percent_cell,
 	 .help = "self_ns as a share of the self time of the table"},
 	{"in_segments", "", NULL, TBL_COUNT, AT(nparts), TBL_OMIT,

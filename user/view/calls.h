@@ -60,6 +60,7 @@ struct view_call {
 	uint64_t count, total_ns, self_ns, min_ns, max_ns, avg_ns, p50_ns, p99_ns, nparts, nbulks;
 	bool partial;			    /* calls are missing, because --max-overhead left out probes */
 	bool single;			    /* the calls have one name, so their durations say something */
+	bool spread;			    /* single, and percentiles are known */
 	uint64_t raw_total_ns, raw_self_ns; /* with what watching cost; 0: total_ns and self_ns are */
 	int64_t alloc_bytes, self_alloc_bytes;
 	double rate, share, cpu, runq, blocked;		     /* calls per second; the others in percent */

@@ -236,6 +236,11 @@ static void put_none(struct view *s, const struct facts *f)
 {
 	unsigned i;
 
+	if (s->in->session->stats) {
+		out_puts(s->out, "No finding: rules look at single calls, and only sums are known.\n");
+		return;
+	}
+
 	if (!facts_is_gpu_full(f)) {
 		out_puts(s->out, f->loop.n || f->gpu.known ? "No finding: mxbpf found no bottleneck.\n"
 				 : f->passes.n		   ? "No finding: mxbpf found no bottleneck, as far as it can "

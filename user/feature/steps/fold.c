@@ -39,6 +39,7 @@ enum role {
 	ROLE_EXCHANGE,	/* exchanges data with other processes, from start to end */
 	ROLE_OPTIMIZER, /* a step of an optimizer */
 	ROLE_PASS,	/* runs in a backward pass */
+	ROLE_WAITS,	/* a call of the C API that does nothing but wait: for recordings of others, which lack waits */
 };
 
 static const struct {
@@ -54,6 +55,8 @@ static const struct {
 	{"pull", ROLE_MOVES},
 	{"Optimizer.step#", ROLE_OPTIMIZER},
 	{"autograd::engine::evaluate_function", ROLE_PASS},
+	{"MXNDArrayWait", ROLE_WAITS},
+	{"MXNDArraySyncCopyToCPU", ROLE_WAITS},
 	{"gloo:", ROLE_EXCHANGE},
 	{"nccl:", ROLE_EXCHANGE},
 	{"mpi:", ROLE_EXCHANGE},
@@ -289,6 +292,13 @@ static const uint8_t part_of_class[MXBPF_CLASS_MAX] = {
 	[MXBPF_CLASS_CUSTOM] = MXBPF_PART_OPERATOR + 1,
 };
 
+static uint8_t part_of(struct loops *p, const struct mxbpf_span *s, enum role role)
+{
+	p->waits |= s->cls == MXBPF_CLASS_WAIT;
+	return role == ROLE_WAITS && s->cls == MXBPF_CLASS_API && !p->waits ? MXBPF_PART_WAIT
+									    : part_of_class[s->cls] - 1;
+}
+
 static int add_piece(const struct loops *p, struct loop *l, const struct piece *piece)
 {
 	if (!l->start_ns)
@@ -316,7 +326,7 @@ static int put_piece(struct loops *p, const struct mxbpf_span *s, enum role role
 
 	if (!works && !s->cost.self)
 		return 0;
-	piece.part = !works ? MXBPF_STEP_PARTS : named ? part_of_role[role] : part_of_class[s->cls] - 1;
+	piece.part = !works ? MXBPF_STEP_PARTS : named ? part_of_role[role] : part_of(p, s, role);
 	piece.busy = part_of_class[s->cls] - 1 == MXBPF_PART_OPERATOR && !(s->flags & MXBPF_SPAN_USER);
 	piece.awaited = role == ROLE_EXCHANGE ? AWAITS_EXCHANGE : role == ROLE_PASS ? AWAITS_PASS : AWAITS_NOTHING;
 	piece.tid = s->flags & MXBPF_SPAN_ASYNC ? 0 : s->tid;

@@ -33,6 +33,7 @@ struct loops {
 	uint32_t tgid;
 	uint8_t mode;	    /* enum mxbpf_step_what: what ends its iterations */
 	bool passes;	    /* a backward pass has been seen */
+	bool waits;	    /* a wait has been seen, so calls that wait have it in them */
 	struct buf loops;   /* struct loop */
 	int64_t live_bytes; /* allocated less freed since the window began, without these: */
 	struct buf moments; /* struct moment, since the last end of an iteration or longer */

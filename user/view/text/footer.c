@@ -17,15 +17,21 @@ static void put_window(struct view *s)
 	const struct mdl_session *ss = s->in->session;
 	const struct mdl_target target = mdl_target_of(ss);
 	time_t start = (time_t)(ss->start_unix_ns / 1000000000);
-	char ns[24], when[32];
+	char ns[24], when[40];
 	struct tm tm;
 
-	if (!gmtime_r(&start, &tm) || !strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", &tm))
-		snprintf(when, sizeof(when), "?");
-	out_printf(s->out, "window   %s from %s, pid %" PRIu32 " (",
-		   ss->duration_ns ? fmt_ns(ss->duration_ns, ns) : "unknown time", when, target.pid);
+	if (!ss->start_unix_ns || !gmtime_r(&start, &tm) ||
+	    !strftime(when, sizeof(when), " from %Y-%m-%d %H:%M:%S UTC", &tm))
+		when[0] = '\0';
+	out_printf(s->out, "window   %s%s, ", ss->duration_ns ? fmt_ns(ss->duration_ns, ns) : "unknown time", when);
+	if (target.pid || !ss->profiler)
+		out_printf(s->out, "pid %" PRIu32 " (", target.pid);
 	view_put_safe(s->out, target.comm, strlen(target.comm));
-	out_printf(s->out, ")%s%s\n", ss->profiler ? ", from a trace of " : "", ss->profiler ? ss->profiler : "");
+	out_printf(s->out, "%s%s%s%s\n", target.pid || !ss->profiler ? ")" : "", ss->profiler ? ", from a " : "",
+		   !ss->profiler ? ""
+		   : ss->stats	 ? "table of "
+				 : "trace of ",
+		   ss->profiler ? ss->profiler : "");
 }
 
 static void put_pause(struct view *s, const char *prefix)
@@ -376,7 +382,7 @@ static void put_caveats(struct view *s, const char *prefix)
 	char n[32], ns[24];
 	size_t i;
 
-	if (ss->stats && !has_note(ss, "mode"))
+	if (ss->stats && !ss->profiler && !has_note(ss, "mode"))
 		out_printf(s->out,
 			   "%smode     sums were computed in the kernel; single calls and concurrency are not "
 			   "known\n",
