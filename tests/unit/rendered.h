@@ -63,22 +63,28 @@ static inline uint64_t feed_name(struct mdl *m, const char *name, size_t len)
 	return id;
 }
 
+/* All calls of the row are in the bucket of the longest. */
 static inline void feed_agg(struct mdl *m, unsigned cls, uint32_t device, const char *name, const uint64_t v[5])
 {
 	const uint64_t id = name ? feed_name(m, name, strlen(name)) : 0;
-	struct mxbpf_agg a = {
-		.h = {MXBPF_AGG, sizeof(a), 1234, 0},
-		.name_id = id,
-		.count = v[0],
-		.total_ns = v[1],
-		.self_ns = v[2],
-		.min_ns = v[3],
-		.max_ns = v[4],
-		.device = device,
-		.cls = (uint8_t)cls,
+	struct {
+		struct mxbpf_agg a;
+		struct mxbpf_bucket bucket;
+	} row = {
+		.a = {.h = {MXBPF_AGG, sizeof(row), 1234, 0},
+		      .name_id = id,
+		      .count = v[0],
+		      .total_ns = v[1],
+		      .self_ns = v[2],
+		      .min_ns = v[3],
+		      .max_ns = v[4],
+		      .device = device,
+		      .cls = (uint8_t)cls,
+		      .nbuckets = 1},
+		.bucket = {.index = mxbpf_bucket(v[4]), .count = v[0]},
 	};
 
-	CHECK(!mdl_feed(m, &a, sizeof(a)));
+	CHECK(!mdl_feed(m, &row, sizeof(row)));
 }
 
 #endif
