@@ -158,3 +158,29 @@ same_tables() {
 	jq -e '(.rows | length > 20) and ([.rows[] | select(.verdict == "new" or .verdict == "gone" or .calls_changed)] | length == 0)' diff.json
 	jq -e '.findings == []' diff.json
 }
+
+@test "Kernels of NCCL have the size, type and group that PyTorch says, and of several ranks it is known who came last" {
+	python3 - <<-'END'
+		import json
+		for rank in range(2):
+		    events = [{'ph': 'X', 'cat': 'user_annotation', 'name': f'ProfilerStep#{n}', 'pid': 100 + rank, 'tid': 7, 'ts': 10000 * n,
+		               'dur': 10000} for n in range(9)]
+		    for n in range(9):
+		        at, late = 10000 * n, 3000 * rank
+		        events += [{'ph': 'X', 'cat': 'cuda_runtime', 'name': 'cudaLaunchKernel', 'pid': 100 + rank, 'tid': 7, 'ts': at + late,
+		                    'dur': 10, 'args': {'correlation': n + 1}},
+		                   {'ph': 'X', 'cat': 'kernel', 'name': 'ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)',
+		                    'pid': 0, 'tid': 20, 'ts': at + late + 20, 'dur': 5000 - late, 'args': {'device': 0, 'context': 1, 'stream': 20,
+		                    'correlation': n + 1, 'Collective name': 'allreduce', 'In msg nelems': 1000 if n else 'many', 'Out msg nelems': 1000,
+		                    'Group size': 2, 'dtype': 'BFloat16', 'Process Group Name': '0', 'Process Group Ranks': '[0, 1]'}}]
+		    json.dump({'schemaVersion': 1, 'distributedInfo': {'backend': 'nccl', 'rank': rank, 'world_size': 2},
+		               'baseTimeNanoseconds': 1790000000000000000, 'traceEvents': events}, open(f'rank{rank}.json', 'w'))
+	END
+	"$MXBPF" report rank0.json rank1.json -f json >got.json
+	jq -e '.collectives.operations | map({name, bytes, source, calls, communicator_size, last, parts_matched}) == [
+		{name: "all_reduce", bytes: 2000, source: "arguments", calls: 8, communicator_size: 2, last: "rank 1", parts_matched: 16},
+		{name: "all_reduce", bytes: null, source: null, calls: 1, communicator_size: 2, last: "rank 1", parts_matched: 2}]' got.json ||
+		{ jq -c .collectives.operations got.json >&2; return 1; }
+	# Its own trace says the same after it was written and read back.
+	"$MXBPF" report rank0.json -f json | jq -e '.collectives.operations | map(.bytes) == [2000, null]'
+}

@@ -11,10 +11,12 @@
 
 #include "adapter/adapter.h"
 #include "base/buf.h"
+#include "base/hash.h"
 #include "base/json_read.h"
 #include "import/json.h"
 #include "import/nest.h"
 #include "import/sink.h"
+#include "mxbpf_collective.h"
 #include "mxbpf_config.h"
 #include "mxbpf_memory.h"
 #include "mxbpf_name.h"
@@ -225,11 +227,75 @@ static struct mxbpf_activity activity_of(struct kineto *k, const struct json_eve
 	return a;
 }
 
+/* Bytes of an element by PyTorch's name of its type, or 0. */
+static uint64_t element_bytes(struct json_text type)
+{
+	static const struct {
+		const char *begins;
+		uint8_t bytes;
+	} types[] = {{"Float8", 1},	    {"Float", 4},	{"Double", 8},
+		     {"Half", 2},	    {"BFloat16", 2},	{"Long", 8},
+		     {"UInt64", 8},	    {"Int", 4},		{"UInt32", 4},
+		     {"Short", 2},	    {"UInt16", 2},	{"ComplexFloat", 8},
+		     {"ComplexDouble", 16}, {"ComplexHalf", 4}, {"Char", 1},
+		     {"Byte", 1},	    {"Bool", 1}};
+	size_t i;
+
+	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (json_begins(type, types[i].begins))
+			return types[i].bytes;
+	return 0;
+}
+
+/* Processes of a group know it by the same name and ranks. */
+static uint64_t process_group(const struct json_event *e)
+{
+	static const char *const keys[] = {"Process Group Name", "Process Group Description", "Process Group Ranks",
+					   "Process Group ID"};
+	uint64_t group = 0;
+	struct json_text t;
+	size_t i;
+
+	for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		t = json_arg_of(e, keys[i]);
+		if (t.len)
+			group = hash_text(group ? group : HASH_SEED, t.at, t.len);
+	}
+	return group;
+}
+
+/* What PyTorch adds to kernels of NCCL: what the process gives, and the group. The kernel comes before it. */
+static int put_collective(struct kineto *k, const struct json_event *e, const struct mxbpf_activity *a)
+{
+	struct mxbpf_collective c = {
+		.h = {.kind = MXBPF_COLLECTIVE, .size = sizeof(c), .ts_ns = e->ts_ns},
+		.dur_ns = e->dur_ns,
+		.bytes = MXBPF_COLLECTIVE_UNSIZED,
+		.group = process_group(e),
+		.lane = (uint64_t)a->track.context << 32 | a->track.stream,
+		.device = a->track.device,
+		.backend = MXBPF_BACKEND_NCCL,
+		.ranks = (uint32_t)arg_u64(e, "Group size"),
+	};
+	const uint64_t size = element_bytes(json_arg_of(e, "dtype"));
+	uint64_t n, bytes;
+
+	if (!json_arg_of(e, "Collective name").at)
+		return 0;
+	if (size && json_u64_of(json_arg_of(e, "In msg nelems"), &n) && !__builtin_mul_overflow(n, size, &bytes)) {
+		c.bytes = bytes;
+		c.source = MXBPF_COLLECTIVE_FROM_ARGS;
+	}
+	c.seq = c.group ? arg_u64(e, "Seq") : 0;
+	return sink_put(k->s, &c.h);
+}
+
 static int kineto_kernel(struct kineto *k, const struct json_event *e)
 {
 	struct mxbpf_activity a = activity_of(k, e, MXBPF_ACTIVITY_KERNEL);
 	uint32_t block[3] = {0};
 	unsigned i;
+	int err;
 
 	take_numbers(json_arg_of(e, "grid"), a.grid, 3);
 	take_numbers(json_arg_of(e, "block"), block, 3);
@@ -237,7 +303,8 @@ static int kineto_kernel(struct kineto *k, const struct json_event *e)
 		a.block[i] = (uint16_t)block[i];
 	a.registers = (uint16_t)arg_u64(e, "registers per thread");
 	a.static_shared = (uint32_t)arg_u64(e, "shared memory"); /* static and dynamic together */
-	return sink_put(k->s, &a.h);
+	err = sink_put(k->s, &a.h);
+	return err ? err : put_collective(k, e, &a);
 }
 
 /* The number of the word at the start of a text, or 0. */

@@ -390,6 +390,17 @@ int sink_runtime(struct sink *s, const struct adp *a)
 	return about->libs->path && about->libs->build_id && about->libs->runtime ? 0 : -ENOMEM;
 }
 
+/* The process of the session has its place in a job, by which several files are told apart. */
+static int label_rank(struct mdl_session *a)
+{
+	const struct mdl_labels rank = {.numbers = {[MDL_RANK] = a->rank,
+						    [MDL_LOCAL_RANK] = MDL_NO_NUMBER,
+						    [MDL_WORLD_SIZE] = a->world_size,
+						    [MDL_GROUP_RANK] = MDL_NO_NUMBER}};
+
+	return a->world_size && !a->nlabels ? mdl_labels_add(a, &rank, a->pid, "") : 0;
+}
+
 /* Fills what the format has left empty. */
 static int sink_describe(struct sink *s)
 {
@@ -405,9 +416,9 @@ static int sink_describe(struct sink *s)
 		sink_note(s, "trace",
 			  "it does not say when threads waited for a CPU, a lock or a disk, or what recording cost; "
 			  "record the job with mxbpf to see that");
-	return fill(&a->mxbpf_version, MXBPF_VERSION) || fill(&a->comm, "") || fill(&a->cmdline, s->path) ||
-			       fill(&a->hostname, "") || fill(&a->trace_form, "") || fill(&a->boot_id, s->path) ||
-			       fill(&a->profiler, s->format->source)
+	return label_rank(a) || fill(&a->mxbpf_version, MXBPF_VERSION) || fill(&a->comm, "") ||
+			       fill(&a->cmdline, s->path) || fill(&a->hostname, "") || fill(&a->trace_form, "") ||
+			       fill(&a->boot_id, s->path) || fill(&a->profiler, s->format->source)
 		       ? -ENOMEM
 		       : 0;
 }

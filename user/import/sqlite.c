@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "base/hash.h"
-#include "import/sqlite_fd.h"
+#include "base/sqlite_fd.h"
 
 #define HEAP_BYTES   (32ll << 20) /* of SQLite */
 #define CELL_BYTES   (4 << 20)	  /* longest row */

@@ -10,11 +10,12 @@
 
 #include "feature/activity/activity.h"
 
-#define EVENTS_MAX  (1u << 17) /* 12 MiB; beyond that, the older half becomes rows */
-#define EVENTS_KEPT (1u << 16) /* in a recording */
-#define CALLS_MAX   (1u << 16)
-#define NAMES_MAX   (1u << 16)
-#define ROWS_MAX    8192 /* beyond that, a row has all parts of an operation that have none */
+#define EVENTS_MAX     (1u << 17) /* 12 MiB; beyond that, the older half becomes rows */
+#define EVENTS_KEPT    (1u << 16) /* in a recording */
+#define CALLS_MAX      (1u << 16)
+#define NAMES_MAX      (1u << 16)
+#define KERNELS_SOUGHT 16   /* that began at one time */
+#define ROWS_MAX       8192 /* beyond that, a row has all parts of an operation that have none */
 
 static struct state *collective_state_of(struct mdl *m)
 {
@@ -415,14 +416,38 @@ int collective_overlaps(const struct mdl *m, struct buf *out)
 
 /* ---- recordings and copies */
 
+/* Returns the kernel that a trace of another profiler says more of: it is among the last events. */
+static struct event *kernel_of(const struct state *t, const struct mxbpf_collective *c)
+{
+	const size_t n = buf_count(&t->events, struct event);
+	struct event *e;
+	size_t i;
+
+	for (i = 0; i < KERNELS_SOUGHT && i < n; i++) {
+		e = buf_at(&t->events, struct event, n - 1 - i);
+		if (e->edge_id && e->c.h.ts_ns == c->h.ts_ns && e->c.h.tgid == c->h.tgid && e->c.lane == c->lane &&
+		    e->c.device == c->device && e->c.backend == c->backend)
+			return e;
+	}
+	return NULL;
+}
+
 static int fold_one(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	struct state *t = collective_state_of(m);
-	struct event e = {.said = true};
+	struct event e = {.said = true}, *kernel;
 
 	memcpy(&e.c, rec, rec->size < sizeof(e.c) ? rec->size : sizeof(e.c));
 	e.c.h.size = sizeof(e.c);
-	return t ? put_event(m, t, &e) : -ENOMEM;
+	if (!t)
+		return -ENOMEM;
+	kernel = kernel_of(t, &e.c);
+	if (!kernel)
+		return put_event(m, t, &e);
+	e.c.op = e.c.op ? e.c.op : kernel->c.op;
+	e.c.tid = kernel->c.tid;
+	kernel->c = e.c;
+	return 0;
 }
 
 static int fold_row(struct mdl *m, const struct mxbpf_rec *rec)

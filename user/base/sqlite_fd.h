@@ -3,8 +3,8 @@
  * A file system for SQLite that has one file, which is an open descriptor. So the file that was checked is the file
  * that is read, no file beside it is looked at, and none is written.
  */
-#ifndef IMPORT_SQLITE_FD_H
-#define IMPORT_SQLITE_FD_H
+#ifndef BASE_SQLITE_FD_H
+#define BASE_SQLITE_FD_H
 
 #define SQLITE_FD_VFS "mxbpf"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "import/sqlite_fd.h"
+#include "base/sqlite_fd.h"
 
 #include <errno.h>
 #include <sqlite3.h>
