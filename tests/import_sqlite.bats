@@ -166,3 +166,51 @@ fails() {
 	"$MXBPF" report --by shape odd.sqlite -f json >odd.json
 	jq -e '[.tables.operator[] | select(.name == "aten::addmm")] | map(.shapes) | sort == [[], [[2, 3], [3, 4]]]' odd.json
 }
+
+# nsys_reports FILE: the sums that reports of nsys stats make of a database, by their queries: cuda_gpu_kern_sum, cuda_api_sum,
+# cuda_gpu_mem_time_sum, nvtx_sum, and how many kernels have their launch.
+nsys_reports() {
+	python3 - "$1" <<-'END'
+		import json, sqlite3, sys
+		db = sqlite3.connect(sys.argv[1])
+		assert db.execute('PRAGMA integrity_check').fetchone() == ('ok',)
+		def sums(of, name, label):
+		    return dict((n, [c, t]) for n, c, t in db.execute(
+		        f'WITH x AS ({of}) SELECT {label} AS name, count(*), sum(dur) FROM x LEFT JOIN {name} GROUP BY 1'))
+		strings = 'StringIds s ON s.id = x.name'
+		copies = 'SELECT end - start AS dur, copyKind AS name FROM CUPTI_ACTIVITY_KIND_MEMCPY'
+		print(json.dumps({
+		    'kernels': sums('SELECT end - start AS dur, demangledName AS name FROM CUPTI_ACTIVITY_KIND_KERNEL', strings, 's.value'),
+		    'calls': sums('SELECT end - start AS dur, nameId AS name FROM CUPTI_ACTIVITY_KIND_RUNTIME', strings, 's.value'),
+		    'copies': sums(copies, 'ENUM_CUDA_MEMCPY_OPER s ON s.id = x.name', 's.label'),
+		    'ranges': sums("""SELECT end - start AS dur, textId AS name FROM NVTX_EVENTS e JOIN (SELECT domainId AS d, s.value AS domain FROM
+		        NVTX_EVENTS JOIN StringIds s ON s.id = textId WHERE eventType = 75) ON d = domainId
+		        WHERE eventType IN (59, 60, 70, 71) AND domain = 'mxbpf'""", strings, 's.value'),
+		    'joined': db.execute('SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON '
+		                         'r.correlationId = k.correlationId AND r.start <= k.start').fetchone()[0]}))
+	END
+}
+
+@test "A database that export writes has what nsys stats reports: the sums of our own tables, and each kernel's launch; read back, it is the same" {
+	"$MXBPF" export "$REPO/tests/import/gpu.json" -o out.sqlite
+	json "$REPO/tests/import/gpu.json" >ours.json
+	nsys_reports out.sqlite >theirs.json
+	jq -en --slurpfile t theirs.json --slurpfile o ours.json '
+		def sums: map({(.name): [.count, .total_ns]}) | add;
+		$t[0] as $t | $o[0] as $o | $t.kernels == ($o.gpu.kernels | sums) and $t.joined == 8 and
+		$t.calls == ($o.tables["CUDA call"] | sums) and $t.copies == {"Device-to-Host": [4, 80000]} and
+		$t.ranges == ($o.tables.operator | map(select(.annotation | not)) | sums)' || { cat theirs.json >&2; return 1; }
+	json out.sqlite >back.json
+	jq -en --slurpfile b back.json --slurpfile o ours.json '$b[0] as $b | $o[0] as $o |
+		$b.gpu.kernels == $o.gpu.kernels and $b.gpu.copies == $o.gpu.copies and ($b.gpu.waits | map(del(.name))) == ($o.gpu.waits | map(del(.name))) and
+		$b.tables["CUDA call"] == $o.tables["CUDA call"] and $b.window.start_unix_ns == $o.window.start_unix_ns and
+		($b.tables.operator | map({name, count, total_ns})) == ($o.tables.operator | map(select(.annotation | not) | {name, count, total_ns}))'
+	# A recording of mxbpf, with calls that end on other threads.
+	"$MXBPF" export "$REPO/tests/golden/real.mxd" -o real.sqlite
+	"$MXBPF" report "$REPO/tests/golden/real.mxd" -f json >real.json
+	nsys_reports real.sqlite | jq -e --slurpfile o real.json '.ranges == ($o[0].tables.operator | map({name, count, total_ns}) |
+		group_by(.name) | map({(.[0].name): [(map(.count) | add), (map(.total_ns) | add)]}) | add)'
+	# What stood there before is replaced whole, or stays.
+	"$MXBPF" export "$d/new.sqlite" -o real.sqlite
+	nsys_reports real.sqlite | jq -e '.joined == 6 and .kernels["gemm(float*)"] == [3, 60000]'
+}

@@ -12,7 +12,7 @@ ROOM_LINES = 6000  # lines of a folder in user/, bpf/ and include/; a subfolder 
 
 # room: (rooms and headers that it may include besides itself and the contracts in include/, libraries that it may use)
 ROOMS = {
-    'base': ('', 'zlib.h libiberty/ cjson/'),
+    'base': ('', 'zlib.h libiberty/ cjson/ sqlite3.h'),
     'elf': ('base', 'elf.h'),
     'target': ('base elf', 'elf.h'),
     'insn': ('base elf', 'Zydis/'),
@@ -38,7 +38,7 @@ ROOMS = {
     'feature': ('cmd/option.h feature.fold feature.load feature.view model view', ''),
     # Outputs read records from a recording, which also carries the session's description.
     'record': ('base model records view/view.h', 'zlib.h cjson/'),
-    'view': ('base feature.fold feature.read model records table', 'cjson/ nanoarrow/'),
+    'view': ('base feature.fold feature.read model records table', 'cjson/ nanoarrow/ sqlite3.h'),
     # Comparisons know models and the events of recordings, whichever way these come.
     'compare': ('base feature.fold feature.read model records table view', 'cjson/'),
     'top': ('base feature.fold feature.read model table target view', 'ncurses.h'),

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sqlite3.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 struct file {
 	sqlite3_file base;
 	int fd;
+	bool written; /* it is ours: it may be written, and no log can belong to it */
 };
 
 static int file_close(sqlite3_file *f)
@@ -49,18 +51,35 @@ static int file_read(sqlite3_file *f, void *to, int n, sqlite3_int64 off)
 		got += (int)one;
 	}
 	memset((char *)to + got, 0, (size_t)(n - got));
-	hide_log(to, n, off);
+	if (!file->written)
+		hide_log(to, n, off);
 	return got == n ? SQLITE_OK : SQLITE_IOERR_SHORT_READ;
 }
 
 static int file_write(sqlite3_file *f, const void *from, int n, sqlite3_int64 off)
 {
-	return SQLITE_READONLY;
+	const struct file *file = (const void *)f;
+	int done = 0;
+	ssize_t one;
+
+	while (file->written && done < n) {
+		one = pwrite(file->fd, (const char *)from + done, (size_t)(n - done), (off_t)(off + done));
+		if (one < 0 && errno == EINTR)
+			continue;
+		if (one < 0)
+			return errno == ENOSPC || errno == EDQUOT ? SQLITE_FULL : SQLITE_IOERR_WRITE;
+		done += (int)one;
+	}
+	return file->written ? SQLITE_OK : SQLITE_READONLY;
 }
 
 static int file_truncate(sqlite3_file *f, sqlite3_int64 bytes)
 {
-	return SQLITE_READONLY;
+	const struct file *file = (const void *)f;
+
+	if (!file->written)
+		return SQLITE_READONLY;
+	return ftruncate(file->fd, (off_t)bytes) ? SQLITE_IOERR_TRUNCATE : SQLITE_OK;
 }
 
 static int file_sync(sqlite3_file *f, int flags)
@@ -102,7 +121,7 @@ static int file_sector(sqlite3_file *f)
 
 static int file_traits(sqlite3_file *f)
 {
-	return SQLITE_IOCAP_IMMUTABLE;
+	return ((const struct file *)(const void *)f)->written ? 0 : SQLITE_IOCAP_IMMUTABLE;
 }
 
 static const sqlite3_io_methods methods = {
@@ -127,12 +146,13 @@ static int vfs_open(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flags
 	struct file *file = (void *)f;
 
 	memset(file, 0, sizeof(*file));
-	if (!name || !(flags & SQLITE_OPEN_MAIN_DB) || !(flags & SQLITE_OPEN_READONLY))
+	if (!name || !(flags & SQLITE_OPEN_MAIN_DB))
 		return SQLITE_CANTOPEN;
 	file->fd = atoi(name);
+	file->written = flags & SQLITE_OPEN_READWRITE;
 	file->base.pMethods = &methods;
 	if (out)
-		*out = SQLITE_OPEN_READONLY;
+		*out = flags;
 	return SQLITE_OK;
 }
 

@@ -15,6 +15,7 @@
 #define DOMAINS_MAX    4096
 #define NOTES_MAX      8
 #define STRINGS	       "StringIds"
+#define OWN_DOMAIN     "mxbpf" /* of operators, in databases that mxbpf wrote */
 #define NVTX_CATEGORY  33
 #define NVTX_MARK      34
 #define NVTX_PUSH_POP  59
@@ -185,6 +186,10 @@ static struct cupti_range range_of(struct nsys *n, const struct db_row *row)
 
 	r.text = nvtx_text(n, row, &r.len);
 	r.domain = get_word(n, &n->domains, domain, r.tgid, &r.domain_len);
+	if (r.domain && r.domain_len == strlen(OWN_DOMAIN) && !memcmp(r.domain, OWN_DOMAIN, r.domain_len)) {
+		r.is_operator = true;
+		r.domain = NULL;
+	}
 	r.data.category = (uint32_t)db_u64(row, N_CATEGORY);
 	r.data.color = (uint32_t)db_u64(row, N_COLOR);
 	category = get_word(n, &n->categories, domain << 32 | r.data.category, r.tgid, &len);
