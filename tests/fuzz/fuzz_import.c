@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (fd < 0 || !m || write(fd, data, size) != (ssize_t)size)
 		__builtin_trap();
-	if (import_format(fd) && !import_open(fd, "trace", &r, &e)) {
+	if (import_format(fd) && !import_open(fd, "trace", NULL, &r, &e)) {
 		if (rec_reader_model(r, m, &e) || rec_reader_verify(r)) /* what mxbpf writes itself is whole */
 			__builtin_trap();
 		rec_reader_close(r);

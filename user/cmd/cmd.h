@@ -121,8 +121,8 @@ int cmd_check_outputs(const struct cmd_opts *o, const char *recording, struct er
 
 /* Opens a recording, or several as one, and its model; the caller frees both. Warns of each recording that is cut or
  * damaged. events: all events are needed. 0, 1 if only something that is not needed is damaged, or -errno. */
-int cmd_open_recordings(char *const *paths, unsigned n, bool events, struct rec_reader **r, struct mdl **m,
-			struct err *e);
+int cmd_open_recordings(const struct cmd_opts *o, char *const *paths, unsigned n, bool events, struct rec_reader **r,
+			struct mdl **m, struct err *e);
 
 /*
  * Limits the system calls of mxbpf to those that the command needs, once. After a command was launched and before the

@@ -66,7 +66,7 @@ static int open_run(struct diff *d, const char *path, struct cmp_run *run, struc
 		run->m = of->m = mdl_new();
 		return of->m ? 0 : -ENOMEM;
 	}
-	opened = cmd_open_recordings((char **)&path, 1, true, &of->r, &of->m, e);
+	opened = cmd_open_recordings(d->o, (char **)&path, 1, true, &of->r, &of->m, e);
 	if (opened < 0)
 		return opened;
 	d->damaged |= opened;

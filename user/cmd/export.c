@@ -7,43 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/fmt.h"
+#include "cmd/bar.h"
 #include "cmd/cmd.h"
 #include "feature/cost/cost.h"
-
-#define BAR_COLUMNS  40
-#define BAR_DELAY_NS 500000000ull /* an export that is shorter shows no progress */
-#define BAR_EVERY_NS 100000000ull
-
-/* Shows progress on a terminal, in one line that is redrawn. */
-struct bar {
-	uint64_t next_ns;
-	bool drawn;
-};
-
-static void bar_draw(void *ctx, uint64_t done, uint64_t of)
-{
-	struct bar *b = ctx;
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
-	double part = of ? (double)done / of : 0;
-	int fill;
-
-	if (now < b->next_ns)
-		return;
-	part = part < 1 ? part : 1;
-	fill = part * BAR_COLUMNS;
-	fprintf(stderr, "\rwriting [%.*s%*s] %3d %%", fill, "########################################",
-		BAR_COLUMNS - fill, "", (int)(part * 100));
-	b->next_ns = now + BAR_EVERY_NS;
-	b->drawn = true;
-}
-
-static void bar_clear(const struct bar *b)
-{
-	if (b->drawn)
-		fputs("\r\033[K", stderr);
-}
 
 const struct view_ops *cmd_trace_view(const char *form, const char *path)
 {
@@ -106,11 +73,9 @@ int cmd_trace_to(const struct cmd_opts *o, const char *path, struct rec_reader *
 	const struct mdl_session *s = rec_reader_session(r);
 	const struct view_input in = {.session = s, .model = m, .source = rec_reader_source(r)};
 	const struct view_ops *view = cmd_trace_view(o->form, path);
-	struct bar bar = {.next_ns = clock_ns(CLOCK_MONOTONIC) + BAR_DELAY_NS};
-	struct view_opts opts = {.progress_ctx = &bar};
+	struct bar bar = bar_start(o, "writing");
+	struct view_opts opts = {.progress = bar.shown ? bar_draw : NULL, .progress_ctx = &bar};
 
-	if (!o->quiet && isatty(STDERR_FILENO))
-		opts.progress = bar_draw;
 	if (check_recorded(view, s, e))
 		return e->code;
 	if ((view->mark ? write_directory : write_file)(path, view, &in, &opts, e) && rec_reader_error(r)->code)
@@ -155,7 +120,7 @@ static int export_to(const struct cmd_opts *o, const char *path, char *const *in
 	for (i = 0; i < n; i++)
 		if (check_output(o, path, inputs[i], &e))
 			return cmd_fail(&e);
-	opened = cmd_open_recordings(inputs, n, true, &r, &m, &e);
+	opened = cmd_open_recordings(o, inputs, n, true, &r, &m, &e);
 	if (opened < 0)
 		return cmd_fail(&e);
 	if (rec_reader_session(r)->stats) {
@@ -183,18 +148,17 @@ static const char *suffix_of(const char *form)
 }
 
 /* A file in a directory is named by the rank of the process, or by the number of the recording if it has no rank. */
-static int export_name_of(const char *dir, const char *input, unsigned nth, const char *form, char **path,
-			  struct err *e)
+static int export_name_of(const struct cmd_opts *o, const char *dir, unsigned nth, char **path, struct err *e)
 {
 	struct rec_reader *r;
 	struct mdl *m;
 	const struct mdl_session *s;
 
-	if (cmd_open_recordings((char *const[]){(char *)input}, 1, true, &r, &m, e) < 0)
+	if (cmd_open_recordings(o, &o->args[nth], 1, true, &r, &m, e) < 0)
 		return e->code;
 	s = rec_reader_session(r);
 	if (asprintf(path, "%s%s-%u%s", dir, s->world_size ? "rank" : "recording", s->world_size ? s->rank : nth,
-		     suffix_of(form)) < 0)
+		     suffix_of(o->form)) < 0)
 		err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	mdl_free(m);
 	rec_reader_close(r);
@@ -212,7 +176,7 @@ static int export_each(const struct cmd_opts *o, const char *dir)
 	else
 		out_dir_make(dir, &e);
 	for (i = 0; paths && i < o->nargs && !e.code; i++) {
-		if (export_name_of(dir, o->args[i], (unsigned)i, o->form, &paths[i], &e) || !paths[i])
+		if (export_name_of(o, dir, (unsigned)i, &paths[i], &e) || !paths[i])
 			break;
 		for (j = 0; j < i && !e.code; j++)
 			if (!strcmp(paths[i], paths[j]))

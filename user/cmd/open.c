@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cmd/bar.h"
 #include "cmd/cmd.h"
 #include "import/import.h"
 #include "source/recording.h"
@@ -31,15 +32,20 @@ static int open_plain(const char *path, struct err *e)
 	return fd;
 }
 
-static int open_one(const char *path, bool events, bool *damaged, struct rec_reader **r, struct err *e)
+static int open_one(const struct cmd_opts *o, const char *path, bool events, bool *damaged, struct rec_reader **r,
+		    struct err *e)
 {
+	struct bar bar = bar_start(o, "reading");
+	const struct import_progress progress = {bar_draw, &bar};
 	struct err why = {0};
 	int fd, err;
 
 	fd = open_plain(path, e);
 	if (fd < 0)
 		return fd;
-	err = (import_format(fd) ? import_open(fd, path, r, &why) : rec_reader_open(fd, r, &why));
+	err = (import_format(fd) ? import_open(fd, path, bar.shown ? &progress : NULL, r, &why)
+				 : rec_reader_open(fd, r, &why));
+	bar_clear(&bar);
 	close(fd);
 	if (err)
 		return err_set(e, why.cls, err, "%s: %s", path, why.why[0] ? why.why : strerror(-err));
@@ -60,14 +66,15 @@ static int open_one(const char *path, bool events, bool *damaged, struct rec_rea
 }
 
 /* Opens all recordings as one. */
-static int open_all(char *const *paths, unsigned n, bool events, bool *damaged, struct rec_reader **r, struct err *e)
+static int open_all(const struct cmd_opts *o, char *const *paths, unsigned n, bool events, bool *damaged,
+		    struct rec_reader **r, struct err *e)
 {
 	struct rec_reader **parts = calloc(n, sizeof(*parts));
 	unsigned i;
 	int err = parts ? 0 : -ENOMEM;
 
 	for (i = 0; i < n && !err; i++)
-		err = open_one(paths[i], events, damaged, &parts[i], e);
+		err = open_one(o, paths[i], events, damaged, &parts[i], e);
 	if (!err)
 		err = rec_reader_merge(parts, n, r, e);
 	else
@@ -77,8 +84,8 @@ static int open_all(char *const *paths, unsigned n, bool events, bool *damaged, 
 	return err;
 }
 
-int cmd_open_recordings(char *const *paths, unsigned n, bool events, struct rec_reader **r, struct mdl **m,
-			struct err *e)
+int cmd_open_recordings(const struct cmd_opts *o, char *const *paths, unsigned n, bool events, struct rec_reader **r,
+			struct mdl **m, struct err *e)
 {
 	struct err why = {0};
 	bool damaged = false;
@@ -86,7 +93,7 @@ int cmd_open_recordings(char *const *paths, unsigned n, bool events, struct rec_
 
 	*r = NULL;
 	*m = NULL;
-	err = n == 1 ? open_one(paths[0], events, &damaged, r, e) : open_all(paths, n, events, &damaged, r, e);
+	err = n == 1 ? open_one(o, paths[0], events, &damaged, r, e) : open_all(o, paths, n, events, &damaged, r, e);
 	if (err)
 		return err;
 	*m = mdl_new();

@@ -36,7 +36,7 @@ static int report(const struct cmd_opts *o)
 
 	if (cmd_check_outputs(o, NULL, &e))
 		return cmd_fail(&e);
-	opened = cmd_open_recordings(o->args, (unsigned)o->nargs, o->by == VIEW_BY_EVENT, &r, &m, &e);
+	opened = cmd_open_recordings(o, o->args, (unsigned)o->nargs, o->by == VIEW_BY_EVENT, &r, &m, &e);
 	if (opened < 0)
 		return cmd_fail(&e);
 	s = rec_reader_session(r);

@@ -21,11 +21,12 @@
 #include "source/gpu_convert.h"
 #include "source/source.h"
 
-#define NAMES_MAX   (1u << 19) /* different texts of a file */
-#define NAMES_BATCH (64u << 10)
-#define UNIX_LEAST  1000000000000000000ull /* times since 1970 are later than this: 2001 */
-#define EVENTS_MAX  (64ull << 30)	   /* bytes of events on the disk */
-#define HEAD_BYTES  (64u << 10)
+#define NAMES_MAX      (1u << 19) /* different texts of a file */
+#define NAMES_BATCH    (64u << 10)
+#define UNIX_LEAST     1000000000000000000ull /* times since 1970 are later than this: 2001 */
+#define EVENTS_MAX     (64ull << 30)	      /* bytes of events on the disk */
+#define HEAD_BYTES     (64u << 10)
+#define PROGRESS_EVERY 16384 /* events */
 
 struct sink {
 	const struct import_format *format;
@@ -38,9 +39,11 @@ struct sink {
 	struct rec_writer *writer; /* NULL: while the file is being read */
 	struct nest *nest;
 	struct sort *sort;
-	struct hash known; /* (id, kind) -> 1 */
-	struct buf rows;   /* of tables */
-	struct buf names;  /* records of names that the model does not have yet */
+	struct hash known;			/* (id, kind) -> 1 */
+	struct buf rows;			/* of tables */
+	struct buf names;			/* records of names that the model does not have yet */
+	const struct import_progress *progress; /* NULL: nobody is told */
+	uint64_t taken, passed;			/* records from the file, and of them those that are in order */
 	uint64_t first_ns, last_ns;
 	uint64_t lost, untold; /* untold: texts beyond NAMES_MAX */
 	bool levels;	       /* allocations have levels */
@@ -126,6 +129,12 @@ void sink_thread(struct sink *s, uint32_t tgid, uint32_t tid, const char *text, 
 
 /* ---- records */
 
+static void tell_progress(const struct sink *s, uint64_t events, uint64_t of)
+{
+	if (s->progress && !(events % PROGRESS_EVERY))
+		s->progress->tell(s->progress->ctx, events, of);
+}
+
 static uint64_t order_of(struct sink *s, const struct mxbpf_rec *r)
 {
 	struct mxbpf_span span;
@@ -145,6 +154,7 @@ int sink_put(struct sink *s, const struct mxbpf_rec *r)
 	if (r->ts_ns && r->ts_ns < s->first_ns)
 		s->first_ns = r->ts_ns;
 	s->last_ns = end_ns > s->last_ns ? end_ns : s->last_ns;
+	tell_progress(s, ++s->taken, 0);
 	err = sort_put(s->sort, order_of(s, r), r);
 	return err ? sink_fail(s, err) : s->err;
 }
@@ -264,6 +274,7 @@ static int sink_sorted(void *ctx, struct mxbpf_rec *r)
 	struct sink *s = ctx;
 	int err;
 
+	tell_progress(s, ++s->passed, s->taken);
 	if (!r->tgid)
 		r->tgid = s->about.pid;
 	err = s->levels && r->kind == MXBPF_ALLOC ? add_to_level(s, (struct mxbpf_alloc *)r) : 0;
@@ -534,9 +545,9 @@ const char *import_format(int fd)
 	return f ? f->name : NULL;
 }
 
-int import_open(int fd, const char *path, struct rec_reader **r, struct err *e)
+int import_open(int fd, const char *path, const struct import_progress *progress, struct rec_reader **r, struct err *e)
 {
-	struct sink s = {.format = format_of(fd), .path = path, .file = fd};
+	struct sink s = {.format = format_of(fd), .path = path, .file = fd, .progress = progress};
 	int scratch = out_scratch(NULL, e);
 
 	*r = NULL;
