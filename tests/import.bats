@@ -165,6 +165,8 @@ same_tables() {
 		for rank in range(2):
 		    events = [{'ph': 'X', 'cat': 'user_annotation', 'name': f'ProfilerStep#{n}', 'pid': 100 + rank, 'tid': 7, 'ts': 10000 * n,
 		               'dur': 10000} for n in range(9)]
+		    events += [{'ph': 'X', 'cat': 'cuda_runtime', 'name': 'cudaStreamSynchronize', 'pid': 100 + rank, 'tid': 7, 'ts': at,
+		                'dur': 500, 'args': {'correlation': 100 + at}} for n in range(9) for at in range(10000 * n + 5500, 10000 * n + 8500, 600)]
 		    for n in range(9):
 		        at, late = 10000 * n, 3000 * rank
 		        events += [{'ph': 'X', 'cat': 'cuda_runtime', 'name': 'cudaLaunchKernel', 'pid': 100 + rank, 'tid': 7, 'ts': at + late,
@@ -182,6 +184,9 @@ same_tables() {
 		{name: "all_reduce", bytes: null, source: null, calls: 1, communicator_size: 2, last: "rank 1", parts_matched: 2}]' got.json ||
 		{ jq -c .collectives.operations got.json >&2; return 1; }
 	jq -e '.collectives.operations[0].bus_bytes_per_second > 0' got.json
+	# Threads of two processes have the same number, and the loop waits no more than one of them does.
+	jq -e '.findings | map(select(.finding == "gpu_sync"))[0].text | test("waits for the GPU 5 times in an iteration, 28% of")' got.json ||
+		{ jq -c .findings got.json >&2; return 1; }
 	"$MXBPF" report rank0.json -f json | jq -e '.collectives.operations | map(.bytes) == [2000, null]'
 	# Two of eight ranks may be only a part of the group, whose size nothing says.
 	for rank in 0 1; do

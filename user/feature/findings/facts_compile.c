@@ -182,7 +182,7 @@ int facts_rest(const struct mdl *m, struct facts *f, const struct mxbpf_iteratio
 	int err = 0;
 
 	for (i = 0; !err && i < nlooks; i++) {
-		if (l[i].tid != f->loop.tid || steps_at(it, n, l[i].h.ts_ns))
+		if (l[i].h.tgid != f->loop.tgid || l[i].tid != f->loop.tid || steps_at(it, n, l[i].h.ts_ns))
 			continue;
 		tally.of++;
 		compiler = compiler_of(m, l[i].stack_id);

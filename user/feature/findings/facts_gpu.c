@@ -77,7 +77,7 @@ static void add_waits(const struct mdl *m, struct facts *f)
 	const struct activity_wait *w = activity_waits(m, &n);
 
 	for (i = 0; i < n; i++) {
-		if (w[i].tid != f->loop.tid)
+		if (w[i].tgid != f->loop.tgid || w[i].tid != f->loop.tid)
 			continue;
 		add_sat(&f->gpu.waits, w[i].count);
 		add_sat(&f->gpu.wait_ns, w[i].total_ns);
