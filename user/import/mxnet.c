@@ -17,6 +17,7 @@
 #include "mxbpf_step.h"
 
 #define OPEN_MAX_PAIRS 65536 /* calls that have begun and not ended; MXNet writes both events of a call together */
+#define ROWS_MAX       65536 /* devices; threads */
 #define PYTHON_PART    "::pure_python"
 
 struct mxnet {
@@ -66,7 +67,7 @@ static int mxnet_row(struct mxnet *m, const struct json_event *e)
 	const uint32_t device = device_of(json_arg_of(e, "name"));
 	uint64_t pid, *at;
 
-	if (!device || !json_u64_of(e->pid, &pid))
+	if (!device || !json_u64_of(e->pid, &pid) || m->devices.len >= ROWS_MAX)
 		return 0;
 	at = hash_put(&m->devices, pid, 0);
 	if (!at)
@@ -75,10 +76,11 @@ static int mxnet_row(struct mxnet *m, const struct json_event *e)
 	return 0;
 }
 
-/* Returns 0 without memory. */
+/* Returns 0 without memory, and for threads beyond the limit. */
 static uint32_t thread_of(struct mxnet *m, const struct json_event *e)
 {
-	uint64_t *at = hash_put(&m->threads, hash_text(HASH_SEED, e->tid.at, e->tid.len), 0);
+	const uint64_t key = hash_text(HASH_SEED, e->tid.at, e->tid.len);
+	uint64_t *at = m->threads.len < ROWS_MAX ? hash_put(&m->threads, key, 0) : hash_get(&m->threads, key, 0);
 
 	if (at && !*at)
 		*at = m->threads.len;

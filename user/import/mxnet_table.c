@@ -3,8 +3,8 @@
  * The tables of MXNet's profiler: the text and the JSON of profiler.dumps(). They have rows and no calls. So there are
  * no percentiles, no timeline and no iterations, and the time of nested calls is in several rows.
  *
- * A user counter stands among the durations, with its last value as its total. Its mean is half of what lies between
- * its extremes, by which it is told from a duration.
+ * A user counter stands among the durations, with its last value as its total. Its average is half of what lies between
+ * its extremes, and not its total divided by its count, by which it is told from a duration.
  */
 #include <errno.h>
 #include <math.h>
@@ -53,12 +53,10 @@ static bool is_annotation(const char *category)
 	return true;
 }
 
-/* Four digits are known of a number in JSON. */
+/* Numbers of the text have four decimal places, and those of JSON four digits. */
 static bool is_counter(const struct line *l)
 {
-	const double mean = l->total / l->count, near = 0.001 * l->max + 0.0011;
-
-	return is_annotation(l->category) && fabs(l->avg - mean) > near && fabs(l->avg - (l->max - l->min) / 2) <= near;
+	return is_annotation(l->category) && fabs(l->avg - l->total / l->count) > 0.0001 + 0.001 * l->avg;
 }
 
 static int put_counter(struct sink *s, const struct line *l)

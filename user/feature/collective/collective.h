@@ -60,7 +60,13 @@ int collective_ranks(struct buf *rows, struct buf *out);
 /* The processes of a group, uint32_t each, in the order of their numbers. */
 int collective_members(const struct buf *rows, uint64_t group, struct buf *out);
 
-/* ---- names.c: who it was, for people */
+/* ---- names.c: who it was */
+
+/*
+ * Returns the number of processes in a communicator, by what a source says (ranks) and by those that were seen
+ * (members). 0: it is not known, because processes of the job that were not recorded may be in it.
+ */
+uint32_t collective_size(const struct mdl_session *ss, uint32_t ranks, uint32_t members);
 
 #define COLLECTIVE_TEXT 64
 /* Writes "rank 3", "worker 3", or "process 1234" if it has no rank. Returns text. */

@@ -19,6 +19,17 @@ const char *collective_process(const struct mdl_session *ss, uint32_t tgid, char
 	return text;
 }
 
+uint32_t collective_size(const struct mdl_session *ss, uint32_t ranks, uint32_t members)
+{
+	size_t i;
+
+	for (i = 0; i < ss->nlabels && !ranks; i++)
+		if (ss->labels[i].numbers[MDL_WORLD_SIZE] != MDL_NO_NUMBER &&
+		    ss->labels[i].numbers[MDL_WORLD_SIZE] > ss->nlabels)
+			return 0;
+	return ranks ? ranks : members;
+}
+
 static int by_u32(const void *va, const void *vb)
 {
 	const uint32_t a = *(const uint32_t *)va, b = *(const uint32_t *)vb;

@@ -67,22 +67,12 @@ static int collective_by_time(const void *va, const void *vb)
 /* By the bits of enum mxbpf_collective_source. */
 static const char *const sources[] = {NULL, "arguments", "nvtx", "arguments, nvtx"};
 
-/* If some processes of the job were not recorded, those that were seen may be only a part of the communicator. */
-static bool is_size_known(const struct mdl_session *ss, const struct mxbpf_agg_collective *a)
-{
-	size_t i;
-
-	for (i = 0; i < ss->nlabels && !a->ranks; i++)
-		if (ss->labels[i].numbers[MDL_WORLD_SIZE] != MDL_NO_NUMBER &&
-		    ss->labels[i].numbers[MDL_WORLD_SIZE] > ss->nlabels)
-			return false;
-	return true;
-}
-
 static int collective_fill(const struct view *s, const struct buf *rows, struct operation *r,
 			   const struct collective_sum *from)
 {
 	const struct mxbpf_agg_collective *a = &from->all;
+	const uint32_t size = collective_size(s->in->session, a->ranks, a->members);
+	const double bus = collective_bus_factor(a->op, size) > 0 ? from->bus : 0;
 	char text[COLLECTIVE_TEXT];
 
 	*r = (struct operation){
@@ -98,7 +88,7 @@ static int collective_fill(const struct view *s, const struct buf *rows, struct 
 		.last_times = from->last,
 		.late_ns = from->last ? from->late_ns / from->last : 0,
 		.algorithm = from->algorithm > 0 ? whole(from->algorithm) : TBL_UNKNOWN,
-		.bus = from->bus > 0 && is_size_known(s->in->session, a) ? whole(from->bus) : TBL_UNKNOWN,
+		.bus = bus > 0 ? whole(bus) : TBL_UNKNOWN,
 		.parts = a->count,
 		.matched = a->matched,
 		.comm_number = a->comm,

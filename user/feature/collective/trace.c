@@ -35,6 +35,7 @@ static void collective_args(struct view_trace *t, void *vstate, const struct mxb
 	const struct state *state = vstate;
 	const struct collective_part *p;
 	const uint64_t *at = NULL;
+	double factor;
 
 	if (s->flags & MXBPF_SPAN_USER && state->parts.len)
 		at = hash_get(&state->at, s->h.ts_ns, (uint64_t)s->h.tgid << 32 | s->tid);
@@ -49,9 +50,9 @@ static void collective_args(struct view_trace *t, void *vstate, const struct mxb
 		   p->members, p->seq);
 	if (p->last)
 		out_printf(t->s.out, ",\"wait_us\":%.3f,\"last_pid\":%" PRIu32, (double)p->wait_ns / 1e3, p->last);
-	if (p->move_ns && p->bytes != MXBPF_COLLECTIVE_UNSIZED)
-		out_printf(t->s.out, ",\"busbw (GB/s)\":%.6g",
-			   (double)p->bytes / (double)p->move_ns * collective_bus_factor(p->c->op, p->members));
+	factor = collective_bus_factor(p->c->op, collective_size(t->s.in->session, p->ranks, p->members));
+	if (p->move_ns && p->bytes != MXBPF_COLLECTIVE_UNSIZED && factor > 0)
+		out_printf(t->s.out, ",\"busbw (GB/s)\":%.6g", (double)p->bytes / (double)p->move_ns * factor);
 }
 
 static void collective_trace_fini(void *vstate)
