@@ -76,7 +76,7 @@ same_tables() {
 	grep -q 'Iterations: each ends with a step of the profiler' text
 	grep -q 'next: sudo mxbpf .*--pid PID' text
 	[[ $(grep -c 'does not say when threads waited' text) == 1 ]]
-	run ! grep -Eq 'on cpu|run queue|0 context switches' text
+	run ! grep -Eq 'on cpu|run queue|0 context switches|--no-bpf' text
 	json "$gpu" | jq -e '.tables.operator | .[0] | (.on_cpu_ns // null) == null'
 }
 

@@ -179,7 +179,8 @@ static void collective_below(struct view *s, const void *table, const char *pref
 		   "nccl-tests\n",
 		   prefix);
 	if (!sized)
-		out_printf(s->out, "%s         bytes are not known; record with --shapes\n", prefix);
+		out_printf(s->out, "%s         bytes are not known%s\n", prefix,
+			   s->in->session->profiler ? "" : "; record with --shapes");
 	if (t->nvtx)
 		out_printf(s->out,
 			   "%s         bytes of nccl are those of its NVTX ranges, where no arguments were recorded\n",

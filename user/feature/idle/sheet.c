@@ -322,12 +322,14 @@ static void idle_below(struct view *s, const void *table, const char *prefix)
 
 	for (i = 0; i < list->all && r[i].which != MXBPF_IDLE_PYTHON; i++)
 		;
-	if (i < list->all)
-		out_printf(s->out,
-			   "%swhether your Python code had a CPU is not known, because no switches of its "
-			   "threads were "
-			   "recorded\n%s(--no-bpf, --no-account and slices leave them out)\n",
-			   prefix, prefix);
+	if (i == list->all)
+		return;
+	out_printf(
+		s->out,
+		"%swhether your Python code had a CPU is not known, because no switches of its threads were recorded\n",
+		prefix);
+	if (!s->in->session->profiler)
+		out_printf(s->out, "%s(--no-bpf, --no-account and slices leave them out)\n", prefix);
 }
 
 #define ROW struct name
