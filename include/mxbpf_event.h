@@ -344,6 +344,7 @@ enum mxbpf_alloc_flag {
 	MXBPF_ALLOC_FAILED =
 		1 << 1, /* out of memory: bytes and addr are 0; such a record comes without --memory, too */
 	MXBPF_ALLOC_UNCOUNTED = 1 << 2, /* of FAILED: total_bytes is not known */
+	MXBPF_ALLOC_COUNTED = 1 << 3,	/* the profiler whose trace this is has counted it, also with bytes 0 */
 };
 
 /*

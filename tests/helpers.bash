@@ -196,7 +196,7 @@ serve() {
 	# this PyTorch, and a session on all processes of the host can follow four builds, which the other servers and MXNet are.
 	[[ $BUILD != previous ]] || for_all=()
 	"${for_all[@]}" setsid "$@" "$REPO/tests/fork_server.py" serve "$PWD/socket" >served 2>&1 </dev/null 3>&- &
-	WAIT_SECONDS=120 wait_line served '^serving [0-9]+$' $!
+	WAIT_SECONDS=300 wait_line served '^serving [0-9]+$' $! # it imports torch, from a disk that may be busy
 }
 
 torch_server() {

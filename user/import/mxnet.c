@@ -186,7 +186,7 @@ static int mxnet_end(struct mxnet *m, const struct json_event *e)
 static int mxnet_memory(struct mxnet *m, const struct json_event *e)
 {
 	static const char begin[] = "Memory: ";
-	/* In this form a free of 0 bytes counts: memory from before the trace has no size. */
+	/* In this form a free can count without a size, which memory from before the trace does not have. */
 	struct mxbpf_alloc a = {.h = {.kind = MXBPF_ALLOC, .size = MXBPF_ALLOC_BYTES_OWNER, .ts_ns = e->ts_ns}};
 	int64_t level;
 

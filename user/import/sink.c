@@ -263,7 +263,7 @@ static int add_to_level(struct sink *s, struct mxbpf_alloc *a)
 	if (!level)
 		return -ENOMEM;
 	a->bytes -= (int64_t)*level;
-	a->flags = a->bytes > 0 ? 0 : MXBPF_ALLOC_FREED;
+	a->flags = MXBPF_ALLOC_COUNTED | (a->bytes > 0 ? 0 : MXBPF_ALLOC_FREED);
 	*level = (uint64_t)bytes;
 	return 0;
 }

@@ -95,10 +95,10 @@ static void account(struct mdl_mem_row *r, int64_t bytes)
 	add_sat(bytes > 0 ? &r->allocs : &r->frees, 1);
 }
 
-/* A free counts also if its size is unknown; an allocation that failed does not. */
+/* An allocation that failed does not count, and a free of unknown size only if another profiler has counted it. */
 static bool is_counted(const struct mxbpf_alloc *a)
 {
-	return a->bytes || (a->h.size >= MXBPF_ALLOC_BYTES_OWNER && a->flags & MXBPF_ALLOC_FREED);
+	return a->bytes || (a->h.size >= MXBPF_ALLOC_BYTES_OWNER && a->flags & MXBPF_ALLOC_COUNTED);
 }
 
 static int fold_allocs(struct mdl *m)
