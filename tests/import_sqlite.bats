@@ -183,9 +183,10 @@ nsys_reports() {
 		    'kernels': sums('SELECT end - start AS dur, demangledName AS name FROM CUPTI_ACTIVITY_KIND_KERNEL', strings, 's.value'),
 		    'calls': sums('SELECT end - start AS dur, nameId AS name FROM CUPTI_ACTIVITY_KIND_RUNTIME', strings, 's.value'),
 		    'copies': sums(copies, 'ENUM_CUDA_MEMCPY_OPER s ON s.id = x.name', 's.label'),
-		    'ranges': sums("""SELECT end - start AS dur, textId AS name FROM NVTX_EVENTS e JOIN (SELECT domainId AS d, s.value AS domain FROM
-		        NVTX_EVENTS JOIN StringIds s ON s.id = textId WHERE eventType = 75) ON d = domainId
-		        WHERE eventType IN (59, 60, 70, 71) AND domain = 'mxbpf'""", strings, 's.value'),
+		    'devices': db.execute('SELECT count(*) FROM TARGET_INFO_GPU').fetchone()[0],
+		    'ranges': sums("""SELECT end - start AS dur, textId AS name FROM NVTX_EVENTS e JOIN (SELECT domainId AS d, s.value AS domain,
+		        globalTid AS process FROM NVTX_EVENTS JOIN StringIds s ON s.id = textId WHERE eventType = 75)
+		        ON d = domainId AND process >> 24 = globalTid >> 24 WHERE eventType IN (59, 60, 70, 71) AND domain = 'mxbpf'""", strings, 's.value'),
 		    'joined': db.execute('SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON '
 		                         'r.correlationId = k.correlationId AND r.start <= k.start').fetchone()[0]}))
 	END
@@ -210,6 +211,12 @@ nsys_reports() {
 	"$MXBPF" report "$REPO/tests/golden/real.mxd" -f json >real.json
 	nsys_reports real.sqlite | jq -e --slurpfile o real.json '.ranges == ($o[0].tables.operator | map({name, count, total_ns}) |
 		group_by(.name) | map({(.[0].name): [(map(.count) | add), (map(.total_ns) | add)]}) | add)'
+	# Processes of a merge, also with one number on two hosts, have their own domains and devices.
+	sed 's/"rank": 1/"rank": 0/' "$REPO/tests/import/gpu.json" >other.json
+	"$MXBPF" export "$REPO/tests/import/gpu.json" other.json -o two.sqlite
+	nsys_reports two.sqlite >two.json
+	jq -en --slurpfile t theirs.json --slurpfile two two.json '$t[0] as $t | $two[0] as $two | $two.devices == 2 * $t.devices and
+		$two.ranges == ($t.ranges | map_values(map(2 * .))) and $two.kernels == ($t.kernels | map_values(map(2 * .)))' || { cat two.json >&2; return 1; }
 	# What stood there before is replaced whole, or stays.
 	"$MXBPF" export "$d/new.sqlite" -o real.sqlite
 	nsys_reports real.sqlite | jq -e '.joined == 6 and .kernels["gemm(float*)"] == [3, 60000]'

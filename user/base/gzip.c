@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #define WINDOW (15 + 16) /* the largest one, with a header of gzip */
@@ -31,4 +32,14 @@ int gzip_buf(struct buf *b)
 	buf_fini(b);
 	*b = out;
 	return 0;
+}
+
+gzFile gzip_reader(int fd)
+{
+	const int own = lseek(fd, 0, SEEK_SET) ? -1 : dup(fd);
+	gzFile z = own < 0 ? NULL : gzdopen(own, "rb");
+
+	if (!z && own >= 0)
+		close(own);
+	return z;
 }

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 #include <yajl/yajl_parse.h>
-#include <zlib.h>
 
 #include "base/buf.h"
+#include "base/gzip.h"
 #include "import/json_mend.h"
 
 #define PIECE_BYTES (64u << 10) /* that are read at once */
@@ -473,8 +473,7 @@ static void json_read_all(struct reader *r, yajl_handle y, gzFile z, unsigned ch
 
 static int json_open(struct reader *r, int fd, struct err *e)
 {
-	const int own = dup(fd);
-	gzFile z = own >= 0 && !lseek(own, 0, SEEK_SET) ? gzdopen(own, "rb") : NULL;
+	gzFile z = gzip_reader(fd);
 	yajl_handle y = yajl_alloc(&callbacks, NULL, r);
 	unsigned char *piece = malloc(PIECE_BYTES);
 	char *room = malloc(json_mend_room(PIECE_BYTES));
@@ -492,8 +491,6 @@ static int json_open(struct reader *r, int fd, struct err *e)
 		yajl_free(y);
 	if (z)
 		gzclose_r(z);
-	else if (own >= 0)
-		close(own);
 	return ready ? 0 : err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 }
 

@@ -264,7 +264,10 @@ static uint64_t process_group(const struct json_event *e)
 	return group;
 }
 
-/* What PyTorch adds to kernels of NCCL: what the process gives, and the group. The kernel comes before it. */
+/*
+ * Puts what PyTorch says of a kernel of NCCL: how many bytes the process gives, and the group. The kernel itself must
+ * have been put before.
+ */
 static int put_collective(struct kineto *k, const struct json_event *e, const struct mxbpf_activity *a)
 {
 	struct mxbpf_collective c = {

@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "import/json.h"
+#include "import/mxnet.h"
 #include "import/sink.h"
 #include "mxbpf_mark.h"
 #include "mxbpf_step.h"
@@ -34,11 +35,6 @@ static bool ends_in(struct json_text t, const char *with)
 	const size_t n = strlen(with);
 
 	return t.len >= n && !memcmp(t.at + t.len - n, with, n);
-}
-
-static struct json_text without(struct json_text t, const char *end)
-{
-	return (struct json_text){t.at, t.len - strlen(end)};
 }
 
 /* ---- rows of the trace: devices, threads */
@@ -114,32 +110,40 @@ static int mxnet_begin(struct mxnet *m, const struct json_event *e)
 	return 0;
 }
 
-/* The class of a call by its category; NONE: it is in the trace a second time. */
-static enum mxbpf_class class_of(const struct mxnet *m, const struct json_event *e, bool of_device)
+struct mxnet_category mxnet_category_of(const char *text, size_t len)
 {
-	if (of_device)
-		return json_is(e->cat, "Custom Operator") ? MXBPF_CLASS_CUSTOM : MXBPF_CLASS_OPERATOR;
-	if (json_is(e->cat, "operator"))
-		return MXBPF_CLASS_NONE;
-	if (json_is(e->cat, "Custom Operator"))
-		return ends_in(e->name, PYTHON_PART) ? MXBPF_CLASS_CUSTOM : MXBPF_CLASS_NONE;
-	if (json_is(e->cat, "MXNET_C_API"))
-		return MXBPF_CLASS_API;
-	if (json_is(e->cat, "event"))
-		return MXBPF_CLASS_EVENT;
-	return ends_in(e->cat, ",frame") ? MXBPF_CLASS_FRAME : MXBPF_CLASS_TASK;
+	static const enum mxbpf_class titled[] = {MXBPF_CLASS_OPERATOR, MXBPF_CLASS_CUSTOM, MXBPF_CLASS_API};
+	const struct json_text category = {text, len};
+	size_t i;
+
+	for (i = 0; i < sizeof(titled) / sizeof(titled[0]); i++)
+		if (json_is(category, adapter_mxnet.class_title[titled[i]]))
+			return (struct mxnet_category){titled[i], 0};
+	if (json_is(category, "event"))
+		return (struct mxnet_category){MXBPF_CLASS_EVENT, 0};
+	if (ends_in(category, ",frame"))
+		return (struct mxnet_category){MXBPF_CLASS_FRAME, len - strlen(",frame")};
+	return (struct mxnet_category){MXBPF_CLASS_TASK, len};
 }
 
-static uint64_t call_name(struct mxnet *m, const struct json_event *e, enum mxbpf_class cls)
+uint64_t mxnet_name(struct sink *s, const char *category, size_t category_len, const char *name, size_t len)
 {
-	switch (cls) {
-	case MXBPF_CLASS_TASK:
-		return sink_domain_name(m->s, e->cat.at, e->cat.len, e->name.at, e->name.len);
-	case MXBPF_CLASS_FRAME:
-		return sink_domain_name(m->s, e->cat.at, without(e->cat, ",frame").len, e->name.at, e->name.len);
-	default:
-		return sink_name(m->s, MXBPF_NAME_SPAN, e->name.at, e->name.len);
-	}
+	const size_t domain_len = mxnet_category_of(category, category_len).domain_len;
+
+	return domain_len ? sink_domain_name(s, category, domain_len, name, len)
+			  : sink_name(s, MXBPF_NAME_SPAN, name, len);
+}
+
+/* The class of a call; NONE: it is in the trace a second time. */
+static enum mxbpf_class class_of(const struct json_event *e, bool of_device)
+{
+	const enum mxbpf_class cls = mxnet_category_of(e->cat.at, e->cat.len).cls;
+
+	if (of_device)
+		return cls == MXBPF_CLASS_CUSTOM ? cls : MXBPF_CLASS_OPERATOR;
+	if (cls == MXBPF_CLASS_OPERATOR || (cls == MXBPF_CLASS_CUSTOM && !ends_in(e->name, PYTHON_PART)))
+		return MXBPF_CLASS_NONE;
+	return cls;
 }
 
 /* A backward pass ends an iteration and begins the next. */
@@ -171,10 +175,11 @@ static int mxnet_end(struct mxnet *m, const struct json_event *e)
 		return 0;
 	}
 	device = json_u64_of(e->pid, &pid) ? hash_get(&m->devices, pid, 0) : NULL;
-	cls = class_of(m, e, device);
+	cls = class_of(e, device);
 	if (cls == MXBPF_CLASS_NONE)
 		return 0;
-	span = sink_span(0, tid, start - 1, e->ts_ns - (start - 1), call_name(m, e, cls), cls);
+	span = sink_span(0, tid, start - 1, e->ts_ns - (start - 1),
+			 mxnet_name(m->s, e->cat.at, e->cat.len, e->name.at, e->name.len), cls);
 	span.device = device ? (uint32_t)*device : 0;
 	err = cls == MXBPF_CLASS_API ? mxnet_step(m, &span, e->name) : 0;
 	return err ? err : sink_put(m->s, &span.h);
@@ -205,9 +210,10 @@ static int mxnet_counter(struct mxnet *m, const struct json_event *e)
 		.h = {.kind = MXBPF_VALUE, .size = sizeof(v), .ts_ns = e->ts_ns}, .count = 1, .tid = thread_of(m, e)};
 	uint64_t value;
 
-	if (json_is(e->cat, "MXNET_C_API")) /* calls so far, and open ones: the calls themselves say it */
+	if (json_is(e->cat, adapter_mxnet.class_title[MXBPF_CLASS_API])) /* calls so far, and open ones: the calls
+									    themselves say it */
 		return 0;
-	if (json_is(e->cat, "Device Storage"))
+	if (json_is(e->cat, adapter_mxnet.mem_title))
 		return mxnet_memory(m, e);
 	if (!e->nargs || !json_u64_of(e->args[0].value, &value)) {
 		sink_lost(m->s, 1);
@@ -227,7 +233,8 @@ static int mxnet_marker(struct mxnet *m, const struct json_event *e)
 		.tid = thread_of(m, e),
 		.what = MXBPF_INSTANT_MARKER,
 	};
-	const size_t domain = ends_in(e->cat, ",instant_marker") ? without(e->cat, ",instant_marker").len : e->cat.len;
+	static const char marker[] = ",instant_marker";
+	const size_t domain = e->cat.len - (ends_in(e->cat, marker) ? strlen(marker) : 0);
 
 	i.name_id = sink_domain_name(m->s, e->cat.at, domain, e->name.at, e->name.len);
 	return sink_put(m->s, &i.h);

@@ -10,19 +10,21 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/buf.h"
+#include "base/gzip.h"
 #include "base/json_read.h"
 #include "base/whole.h"
 #include "import/import.h"
-#include "import/sink.h"
+#include "import/mxnet.h"
 #include "mxbpf_mark.h"
 
-#define FILE_MAX   (16u << 20) /* a table has a line for each name */
-#define TEXT_BEGIN "Profile Statistics"
-#define NS_IN_MS   1e6
-#define THOUSAND   1e3 /* what MXNet divides values of counters by */
+#define FILE_MAX    (16u << 20) /* a table has a line for each name */
+#define PIECE_BYTES (64u << 10)
+#define NOTES_MAX   16 /* devices with memory */
+#define TEXT_BEGIN  "Profile Statistics"
+#define NS_IN_MS    1e6
+#define THOUSAND    1e3 /* what MXNet divides values of counters by */
 
 /* A row as it stands in the table: ms, or kB. */
 struct line {
@@ -34,29 +36,11 @@ struct line {
 
 /* ---- rows */
 
-static const struct {
-	const char *category;
-	enum mxbpf_class cls;
-} classes[] = {{"operator", MXBPF_CLASS_OPERATOR},
-	       {"Custom Operator", MXBPF_CLASS_CUSTOM},
-	       {"MXNET_C_API", MXBPF_CLASS_API},
-	       {"event", MXBPF_CLASS_EVENT}};
-
-/* Categories of the program's own annotations are named after domains. */
-static bool is_annotation(const char *category)
-{
-	size_t i;
-
-	for (i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
-		if (!strcmp(category, classes[i].category))
-			return false;
-	return true;
-}
-
 /* Numbers of the text have four decimal places, and those of JSON four digits. */
 static bool is_counter(const struct line *l)
 {
-	return is_annotation(l->category) && fabs(l->avg - l->total / l->count) > 0.0001 + 0.001 * l->avg;
+	return mxnet_category_of(l->category, strlen(l->category)).domain_len &&
+	       fabs(l->avg - l->total / l->count) > 0.0001 + 0.001 * l->avg;
 }
 
 static int put_counter(struct sink *s, const struct line *l)
@@ -75,30 +59,19 @@ static int put_counter(struct sink *s, const struct line *l)
 
 static int put_calls(struct sink *s, const struct line *l)
 {
-	static const char frame[] = ",frame";
-	struct mxbpf_agg a = {
+	const size_t len = strlen(l->category);
+	const uint64_t total_ns = whole(round(l->total * NS_IN_MS));
+	const struct mxbpf_agg a = {
 		.h = {.kind = MXBPF_AGG, .size = sizeof(a)},
+		.name_id = mxnet_name(s, l->category, len, l->name, l->name_len),
 		.count = whole(l->count),
-		.total_ns = whole(round(l->total * NS_IN_MS)),
+		.total_ns = total_ns,
+		.self_ns = total_ns,
 		.min_ns = whole(round(l->min * NS_IN_MS)),
 		.max_ns = whole(round(l->max * NS_IN_MS)),
+		.cls = (uint8_t)mxnet_category_of(l->category, len).cls,
 	};
-	size_t i, len = strlen(l->category);
 
-	a.self_ns = a.total_ns;
-	for (i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
-		if (!strcmp(l->category, classes[i].category))
-			a.cls = classes[i].cls;
-	if (a.cls) {
-		a.name_id = sink_name(s, MXBPF_NAME_SPAN, l->name, l->name_len);
-		return sink_row(s, &a.h);
-	}
-	a.cls = MXBPF_CLASS_TASK;
-	if (len > strlen(frame) && !strcmp(l->category + len - strlen(frame), frame)) {
-		a.cls = MXBPF_CLASS_FRAME;
-		len -= strlen(frame);
-	}
-	a.name_id = sink_domain_name(s, l->category, len, l->name, l->name_len);
 	return sink_row(s, &a.h);
 }
 
@@ -115,10 +88,14 @@ static int put_line(struct sink *s, const struct line *l)
 		sink_lost(s, 1);
 		return 0;
 	}
-	if (l->memory)
+	if (l->memory && sink_about(s)->nnotes >= NOTES_MAX)
+		sink_lost(s, 1);
+	else if (l->memory)
 		return sink_note(s, "memory", "%.*s: between %.0f and %.0f kB, %.0f allocations and frees",
 				 (int)l->name_len, l->name, l->min, l->max, l->count);
-	if (!strcmp(l->category, "MXNET_C_API") && l->name_len > strlen(counted) &&
+	if (l->memory)
+		return 0;
+	if (!strcmp(l->category, adapter_mxnet.class_title[MXBPF_CLASS_API]) && l->name_len > strlen(counted) &&
 	    !memcmp(l->name, counted, strlen(counted)))
 		return 0;
 	return is_counter(l) ? put_counter(s, l) : put_calls(s, l);
@@ -262,20 +239,19 @@ static bool table_is(int fd, const void *head, size_t n)
 
 static int read_whole(int fd, struct buf *b)
 {
+	gzFile z = gzip_reader(fd);
 	char *to;
-	ssize_t n;
+	int n = 1;
 
-	do {
-		to = b->len < FILE_MAX ? buf_add(b, 64u << 10) : NULL;
-		if (!to)
-			return b->len < FILE_MAX ? -ENOMEM : -EFBIG;
-		b->len -= 64u << 10;
-		n = pread(fd, to, 64u << 10, (off_t)b->len);
-		if (n < 0)
-			return -errno;
-		b->len += (size_t)n;
-	} while (n);
-	return buf_put(b, "", 1);
+	while (z && n > 0 && b->len < FILE_MAX && (to = buf_add(b, PIECE_BYTES))) {
+		n = gzread(z, to, PIECE_BYTES);
+		b->len -= PIECE_BYTES - (size_t)(n > 0 ? n : 0);
+	}
+	if (z)
+		gzclose_r(z);
+	if (b->len >= FILE_MAX)
+		return -EFBIG;
+	return n < 0 ? -EIO : n ? -ENOMEM : buf_put(b, "", 1);
 }
 
 static int table_read(struct sink *s, int fd, struct err *e)
@@ -283,14 +259,16 @@ static int table_read(struct sink *s, int fd, struct err *e)
 	struct mdl_session *about = sink_about(s);
 	struct buf b = {0};
 	int err = read_whole(fd, &b);
+	const char *word = err ? NULL : first_word(b.data, b.len);
 
 	about->stats = true;
 	about->comm = strdup("python");
 	if (err)
-		err_set(e, ERR_RUNTIME, err, "it is larger than tables of names are");
+		err_set(e, ERR_RUNTIME, err, "%s",
+			err == -EFBIG ? "it is larger than tables of names are" : strerror(-err));
 	else if (!about->comm)
 		err = -ENOMEM;
-	else if (*first_word(b.data, b.len) == '{')
+	else if (word && *word == '{')
 		err = read_json(s, b.data, b.len - 1, e);
 	else
 		err = read_text(s, b.data);

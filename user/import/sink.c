@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "base/fmt.h"
+#include "base/gzip.h"
 #include "base/hash.h"
 #include "base/out.h"
 #include "import/import.h"
@@ -506,24 +506,16 @@ static int sink_run(struct sink *s, struct err *e)
 static const struct import_format *const formats[] = {&import_nvprof,	   &import_nsys,   &import_mxnet,
 						      &import_mxnet_table, &import_kineto, NULL};
 
-/* Reads the start of a file, of a compressed one what it contains. Returns the number of bytes. */
+/* Reads the start of a file, decompressed. Returns the number of bytes. */
 static size_t read_head(int fd, char head[HEAD_BYTES])
 {
-	const ssize_t n = pread(fd, head, HEAD_BYTES, 0);
-	gzFile z;
-	int own, got;
+	gzFile z = gzip_reader(fd);
+	const int n = z ? gzread(z, head, HEAD_BYTES) : 0;
 
-	if (n < 2 || memcmp(head, "\x1f\x8b", 2))
-		return n > 0 ? (size_t)n : 0;
-	own = lseek(fd, 0, SEEK_SET) ? -1 : dup(fd); /* both have one place in the file */
-	z = own < 0 ? NULL : gzdopen(own, "rb");
-	got = z ? gzread(z, head, HEAD_BYTES) : 0;
 	if (z)
 		gzclose_r(z);
-	else if (own >= 0)
-		close(own);
 	lseek(fd, 0, SEEK_SET);
-	return got > 0 ? (size_t)got : 0;
+	return n > 0 ? (size_t)n : 0;
 }
 
 static const struct import_format *format_of(int fd)

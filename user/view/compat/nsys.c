@@ -22,7 +22,6 @@
 #define NVTX_DOMAIN    75
 #define KIND_UNKNOWN   7 /* of memory; the others are CUPTI's numbers less 1 */
 #define COPY_BYTES     (1u << 16)
-#define VM_BIT	       (1ull << 48) /* in ids of processes and threads: the first virtual machine */
 
 /* ---- the schema */
 
@@ -156,10 +155,13 @@ static const char *const statements[STATEMENTS] = {
 		    "strftime('%Y-%m-%dT%H:%M:%SZ', ?1 / 1000000000, 'unixepoch'))",
 	[S_ANALYSIS] = "INSERT INTO ANALYSIS_DETAILS VALUES (NULL, ?, 0, ?)",
 	[S_ENV] = "INSERT INTO TARGET_INFO_SYSTEM_ENV (name, value) VALUES (?, ?)",
+	/* Each process says which devices it has, and a device has one row. */
 	[S_GPU] =
 		"INSERT INTO TARGET_INFO_GPU (vmId, id, name, totalMemory, clockRate, smCount, maxShmemPerSm, "
-		"maxRegistersPerSm, threadsPerWarp, maxWarpsPerSm, maxBlocksPerSm, computeMajor, computeMinor) VALUES "
-		"(0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		"maxRegistersPerSm, threadsPerWarp, maxWarpsPerSm, maxBlocksPerSm, computeMajor, computeMinor) SELECT "
+		"?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13 WHERE NOT EXISTS (SELECT 1 FROM "
+		"TARGET_INFO_GPU "
+		"WHERE vmId = ?1 AND id = ?2)",
 	[S_PROCESS] = "INSERT INTO PROCESSES VALUES (?, ?, ?)",
 	[S_THREAD] = "INSERT INTO ThreadNames (nameId, globalTid) VALUES (?, ?)",
 	[S_LOSS] = "INSERT INTO DIAGNOSTIC_EVENT VALUES (0, 0, 0, 2, ?, NULL)",
@@ -280,9 +282,15 @@ static int64_t ns_of(const struct nsys *n, uint64_t ns)
 	return (int64_t)(ns - n->base_ns);
 }
 
+/* A host of a merged recording is a virtual machine. */
+static uint64_t vm_of(uint32_t pid)
+{
+	return 1 + (pid >> MDL_PID_BITS);
+}
+
 static uint64_t global_pid(uint32_t pid)
 {
-	return VM_BIT | (uint64_t)(pid & 0xffffff) << 24;
+	return vm_of(pid) << 48 | (uint64_t)(pid & MDL_PID_MASK) << 24;
 }
 
 /* Ids of threads have 24 bits. */
@@ -310,6 +318,30 @@ static uint64_t global_tid(struct nsys *n, uint32_t pid, uint32_t tid)
 	return id;
 }
 
+/* Each process has a domain for each class of calls that are not the program's own. */
+static void put_domains(struct nsys *n, uint32_t pid)
+{
+	const struct mdl_session *ss = n->s.in->session;
+	char text[64];
+	int64_t name;
+	unsigned cls;
+
+	for (cls = 1; cls < MXBPF_CLASS_MAX; cls++) {
+		snprintf(text, sizeof(text), cls == MXBPF_CLASS_OPERATOR ? "mxbpf" : "mxbpf: %.40s",
+			 mdl_class_title(ss, cls));
+		name = put_string(n, text, strlen(text));
+		nsys_begin_row(n, S_NVTX);
+		put_i64(n, 0);
+		put_known(n, 0);
+		put_i64(n, NVTX_DOMAIN);
+		put_u64(n, global_pid(pid));
+		put_known(n, 0);
+		put_i64(n, name);
+		put_i64(n, cls);
+		nsys_end_row(n);
+	}
+}
+
 static void see_process(struct nsys *n, uint32_t pid)
 {
 	const struct mdl_session *ss = n->s.in->session;
@@ -322,10 +354,11 @@ static void see_process(struct nsys *n, uint32_t pid)
 	*seen = 1;
 	nsys_begin_row(n, S_PROCESS);
 	put_u64(n, global_pid(pid));
-	put_u64(n, pid);
+	put_u64(n, pid & MDL_PID_MASK);
 	if (pid == ss->pid && ss->comm)
 		put_text(n, ss->comm, strlen(ss->comm));
 	nsys_end_row(n);
+	put_domains(n, pid);
 }
 
 /* ---- records */
@@ -385,7 +418,7 @@ static unsigned memory_of(unsigned kind)
 	return kind && kind <= KIND_UNKNOWN ? kind - 1 : KIND_UNKNOWN;
 }
 
-/* What rows of all kinds begin with. */
+/* Binds the columns that the tables of kernels, copies, memsets and waits begin with. */
 static void begin_work(struct nsys *n, enum statement which, const struct mxbpf_activity *a)
 {
 	nsys_begin_row(n, which);
@@ -451,6 +484,7 @@ static void put_gpu(struct nsys *n, const struct mxbpf_gpu_device *d)
 	const char *name = mdl_name(n->s.in->model, d->name_id, &len);
 
 	nsys_begin_row(n, S_GPU);
+	put_u64(n, vm_of(d->h.tgid));
 	put_u64(n, d->device);
 	put_text(n, name, len);
 	put_known(n, d->memory_bytes);
@@ -529,36 +563,11 @@ static void put_pair(struct nsys *n, enum statement which, const char *name, con
 	nsys_end_row(n);
 }
 
-/* A domain for each class of calls that is not the program's own. */
-static void put_domains(struct nsys *n)
-{
-	const struct mdl_session *ss = n->s.in->session;
-	char text[64];
-	int64_t name;
-	unsigned cls;
-
-	for (cls = 1; cls < MXBPF_CLASS_MAX; cls++) {
-		snprintf(text, sizeof(text), cls == MXBPF_CLASS_OPERATOR ? "mxbpf" : "mxbpf: %.40s",
-			 mdl_class_title(ss, cls));
-		name = put_string(n, text, strlen(text));
-		nsys_begin_row(n, S_NVTX);
-		put_i64(n, 0);
-		put_known(n, 0);
-		put_i64(n, NVTX_DOMAIN);
-		put_u64(n, global_pid(ss->pid));
-		put_known(n, 0);
-		put_i64(n, name);
-		put_i64(n, cls);
-		nsys_end_row(n);
-	}
-}
-
 static void put_about(struct nsys *n)
 {
 	const struct mdl_session *ss = n->s.in->session;
 	char text[160];
 
-	put_pair(n, S_META, "EXPORT_SCHEMA_VERSION", "3.11.0");
 	put_pair(n, S_META, "EXPORT_PRODUCT_NAME", "mxbpf");
 	put_pair(n, S_META, "EXPORT_PRODUCT_VERSION", ss->mxbpf_version ? ss->mxbpf_version : "");
 	if (ss->hostname && *ss->hostname)
@@ -579,7 +588,6 @@ static void put_about(struct nsys *n)
 		put_text(n, text, strlen(text));
 		nsys_end_row(n);
 	}
-	put_domains(n);
 }
 
 static int nsys_open(struct nsys *n)

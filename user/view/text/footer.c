@@ -27,11 +27,11 @@ static void put_window(struct view *s)
 	if (target.pid || !ss->profiler)
 		out_printf(s->out, "pid %" PRIu32 " (", target.pid);
 	view_put_safe(s->out, target.comm, strlen(target.comm));
-	out_printf(s->out, "%s%s%s%s\n", target.pid || !ss->profiler ? ")" : "", ss->profiler ? ", from a " : "",
-		   !ss->profiler ? ""
-		   : ss->stats	 ? "table of "
-				 : "trace of ",
-		   ss->profiler ? ss->profiler : "");
+	if (target.pid || !ss->profiler)
+		out_puts(s->out, ")");
+	if (ss->profiler)
+		out_printf(s->out, ", from a %s of %s", ss->stats ? "table" : "trace", ss->profiler);
+	out_puts(s->out, "\n");
 }
 
 static void put_pause(struct view *s, const char *prefix)
