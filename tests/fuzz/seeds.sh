@@ -68,6 +68,7 @@ seed_fuzz_import() {
 	sed 's/"ts": [0-9.]*/"ts": NaN/; s/gpu/\\xff/; s/"stream"/"str\tm"/' tests/import/gpu.json >"$1/seed-no-json"
 	local version
 	for version in old new; do
+		rm -f "$1/seed-nsys-$version" "$1/seed-nvprof-$version" # of an earlier run, to which they would be added
 		python3 tests/import/make_nsys.py $version "$1/seed-nsys-$version"
 		python3 tests/import/make_nvprof.py $version "$1/seed-nvprof-$version"
 	done
